@@ -1,0 +1,78 @@
+"""The ``cloudtrain`` command: one module per verb, loaded only when that verb is used.
+
+``cloudtrain --help`` shows the short texts below and imports nothing but click; tests/cli/test_imports.py holds the list.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import cast
+
+import click
+
+from cloudtrain.errors import CloudtrainError
+
+# verb -> (module, short help). A verb's module holds a click command named `command`.
+VERBS: dict[str, tuple[str, str]] = {
+    "init": ("cloudtrain.cli.init", "Start a project from a template."),
+    "validate": ("cloudtrain.cli.validate", "Check a job file; report all problems at once."),
+    "schema": ("cloudtrain.cli.schema", "Print the JSON Schema of the job file."),
+    "bundle": ("cloudtrain.cli.bundle", "Show or write what code ships with a job."),
+    "run": ("cloudtrain.cli.run", "Train here, on N simulated nodes of M processes."),
+}
+
+
+class _Verbs(click.Group):
+    """A group that knows its commands' names and short texts without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        return cast(click.Command, import_module(VERBS[cmd_name][0]).command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            from cloudtrain.errors import did_you_mean
+
+            ctx.fail(f"no such command {args[0]!r}{did_you_mean(args[0], VERBS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        import cloudtrain
+
+        click.echo(f"cloudtrain {cloudtrain.__version__}")
+        ctx.exit()
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
+              help="Show the version and exit.")  # fmt: skip
+def cli() -> None:
+    """One data-parallel job file, trained on any cloud, proven on your own machine first."""
+
+
+def main() -> None:
+    """Entry of the console script: runs a verb and turns every error into a message and an exit code."""
+    try:
+        sys.exit(cli.main(standalone_mode=True))
+    except CloudtrainError as error:
+        click.echo(f"cloudtrain: {error.message}", err=True)
+        if error.hint:
+            click.echo(error.hint, err=True)
+        sys.exit(error.exit_code)
+    except Exception:  # noqa: BLE001 - the last resort: a fault of ours must not end in a traceback on the user's screen
+        from cloudtrain.cli.fault import report_fault
+
+        sys.exit(report_fault())

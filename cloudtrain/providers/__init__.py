@@ -1,0 +1,1 @@
+"""One folder per place a job can run, each with the same few files."""
