@@ -1,0 +1,48 @@
+"""The first process of every node, on every cloud, in the emulator and in local mode.
+
+    find the cluster -> prepare the node -> start the workers -> watch -> report the end
+
+The environment says which provider's contract holds (``CLOUDTRAIN_PROVIDER``) and where the job is
+(``CLOUDTRAIN_SPEC``, a JSON file: see ``cloudtrain_launch/spec.py``). Exit codes are in ``cloudtrain_launch/exits.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from cloudtrain_launch import cluster, exits, node
+from cloudtrain_launch.errors import LaunchError
+from cloudtrain_launch.sink import EventSink, Sink, TextSink
+from cloudtrain_launch.spec import LaunchSpec
+
+
+def main(env: Mapping[str, str]) -> int:
+    """Run this node's part of the job; returns its exit code."""
+    try:
+        spec_path = env.get("CLOUDTRAIN_SPEC")
+        if not spec_path:
+            raise LaunchError("CLOUDTRAIN_SPEC is not set")
+        here = cluster.resolve(env)
+        spec = LaunchSpec.load(spec_path)
+    except LaunchError as error:
+        print(f"cloudtrain launch: {error}", file=sys.stderr)
+        return error.exit_code
+    return node.main(env, spec, here, _sink(env, here.node))
+
+
+def _sink(env: Mapping[str, str], number: int) -> Sink:
+    fd = env.get("CLOUDTRAIN_EVENTS_FD")
+    return EventSink(number, int(fd)) if fd else TextSink(number)
+
+
+if __name__ == "__main__":
+    code = exits.LAUNCHER
+    try:
+        code = main(dict(os.environ))
+    finally:
+        # Not sys.exit: nothing that was imported may keep the container's first process alive.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

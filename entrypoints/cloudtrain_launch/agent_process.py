@@ -1,0 +1,100 @@
+"""The launcher's side of the agent: starting it, the word to go, its outcome."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import sys
+from typing import Any, Optional
+
+from cloudtrain_launch import processes
+from cloudtrain_launch.agent import serve
+from cloudtrain_launch.channel import Channel
+from cloudtrain_launch.output import ShowLine, Stream
+
+
+class AgentProcess:
+    """Torch elastic's agent, forked from this process if torch is loaded here, else a fresh interpreter."""
+
+    def __init__(
+        self, config_path: str, env: dict[str, str], log_path: str, show: ShowLine, selector: selectors.BaseSelector
+    ) -> None:
+        self.status: Optional[int] = None
+        """Exit status, once it has ended."""
+        self.outcome: Optional[dict[str, Any]] = None
+        """Its last word: ``{"error": text or None}``."""
+        self.words: list[str] = []
+        """The last lines of what it printed, elastic's own messages."""
+        self.went = False
+        self._selector = selector
+        self.pid, sock, output = _start(config_path, env)
+        self._channel = Channel(sock)
+        self._stream = Stream(output, log_path, self._remember, complain=show)
+        selector.register(self._channel, selectors.EVENT_READ, self._hear)
+        selector.register(self._stream, selectors.EVENT_READ, self._pump)
+
+    def go(self, **word: Any) -> None:
+        """Let it meet the other nodes' agents and start the workers."""
+        self.went = True
+        self._channel.send(word)
+
+    def kill(self) -> None:
+        if self.status is None:
+            processes.send(self.pid, signal.SIGKILL)
+
+    def finish(self) -> None:
+        if not self._stream.ended:
+            self._selector.unregister(self._stream)
+        self._stream.finish()
+        if not self._channel.closed:
+            self._selector.unregister(self._channel)
+        self._channel.close()
+
+    def _hear(self) -> None:
+        for message in self._channel.receive():
+            self.outcome = message
+        if self._channel.closed:
+            self._selector.unregister(self._channel)
+
+    def _pump(self) -> None:
+        self._stream.pump()
+        if self._stream.ended:
+            self._selector.unregister(self._stream)
+
+    def _remember(self, line: str) -> None:
+        self.words = [*self.words[-19:], line]
+
+
+def _start(config_path: str, env: dict[str, str]) -> tuple[int, socket.socket, int]:
+    """Start the agent; returns its process id, our end of its channel, and the reading end of its output."""
+    ours, theirs = socket.socketpair()
+    reading, writing = os.pipe()
+    launcher = os.getpid()
+    pid = os.fork()
+    if pid:
+        theirs.close()
+        os.close(writing)
+        return pid, ours, reading
+    try:
+        os.setsid()
+        processes.default_signals()
+        null = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((null, 0), (writing, 1), (writing, 2)):
+            os.dup2(source, target)
+        processes.close_inherited(keep={theirs.fileno()})
+        _serve_or_exec(theirs, launcher, config_path, env)
+    finally:
+        os._exit(1)
+
+
+def _serve_or_exec(sock: socket.socket, launcher: int, config_path: str, env: dict[str, str]) -> None:
+    if "torch" in sys.modules:
+        os.environ.clear()
+        os.environ.update(env)
+        processes.die_with_parent(launcher)
+        serve(sock, config_path, forked=True)
+    sock.set_inheritable(True)
+    argv = [sys.executable, "-u", "-m", "cloudtrain_launch.agent", str(sock.fileno()), str(launcher), config_path]
+    os.execve(sys.executable, argv, env)

@@ -1,0 +1,18 @@
+"""Exit codes of ``launch.py``: 0 done, 1..123 the code of the rank that failed first, 128 + n a signal."""
+
+from __future__ import annotations
+
+OK = 0
+FAILED = 1
+NOT_STARTED = 124
+"""A node is missing, or the workers did not start in time (the code ``timeout`` uses)."""
+LAUNCHER = 125
+"""The launcher itself could not do its work: a broken spec, an environment it cannot read."""
+INTERRUPTED = 130
+PREEMPTED = 143
+"""Stopped by SIGTERM; what was saved is in the checkpoint folder."""
+
+
+def of_status(status: int) -> int:
+    """Exit code of a process status as ``subprocess`` gives it: negative is a signal."""
+    return status if status >= 0 else 128 - status

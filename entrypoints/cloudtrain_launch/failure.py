@@ -1,0 +1,77 @@
+"""What failed, and which failure came first.
+
+When one rank dies its peers' collectives break within milliseconds, each with an error of its own. The report must
+lead with the cause: the earliest failure that is not such an echo.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import asdict, dataclass
+from typing import Any, Iterable, Optional
+
+from cloudtrain_launch import exits
+
+# What gloo, NCCL and TCPStore say when the other side went away.
+_ECHO = re.compile(
+    r"connection (was )?(closed|reset) by (remote )?peer|broken pipe|connection reset|"
+    r"connection (was likely )?closed|socket closed|recv(value)? failed|sendbytes failed|"
+    r"connectFullMesh|NCCL communicator was aborted|remote process exited|DistNetworkError|DistStoreError",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One thing that went wrong."""
+
+    kind: str
+    """exception, exit, signal, node-lost, start-timeout, not-started or launcher."""
+    node: int
+    message: str
+    time: float
+    """Seconds since the epoch, on the clock of the node that saw it."""
+    rank: Optional[int] = None
+    status: Optional[int] = None
+    """Exit status of the rank; negative is a signal."""
+    traceback: Optional[str] = None
+
+    @property
+    def is_echo(self) -> bool:
+        """True for an error that only says that a peer went away."""
+        return self.kind in ("exception", "exit", "signal") and bool(_ECHO.search(self.message))
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code this failure gives the launcher."""
+        if self.kind in ("start-timeout", "not-started"):
+            return exits.NOT_STARTED
+        if self.kind == "launcher":
+            return exits.LAUNCHER
+        code = exits.FAILED if self.status is None else exits.of_status(self.status)
+        return code or exits.FAILED
+
+    def to_message(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_message(cls, data: dict[str, Any]) -> Failure:
+        return cls(**{name: data.get(name) for name in cls.__dataclass_fields__})
+
+
+def root_cause(failures: Iterable[Failure]) -> Optional[Failure]:
+    """The failure to lead with: causes before echoes, then the earliest."""
+    return min(failures, key=lambda f: (f.is_echo, f.time), default=None)
+
+
+def describe_status(status: int) -> str:
+    """``exited with code 7`` or ``was killed by SIGKILL (...)``."""
+    if status >= 0:
+        return f"exited with code {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    hint = " (often the kernel, out of memory)" if status == -signal.SIGKILL else ""
+    return f"was killed by {name}{hint}"

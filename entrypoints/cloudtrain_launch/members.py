@@ -1,0 +1,246 @@
+"""The channel between the nodes' launchers.
+
+Torch elastic tells no node that another one failed: its workers go on computing, or wait in a collective until a timeout of many
+minutes (facts 1.4). So the launchers keep a connection of their own, a star around node 0: it shows who is missing at the
+start, spreads a failure or a preemption in milliseconds, and breaks at once when a node's launcher dies. A key in
+torch's store that everyone polls, the obvious alternative, cannot tell a dead node from a slow one, and needs torch
+loaded before anybody can be missed.
+
+What node k sends to node 0: ``hello``, then ``failure``, ``preempt``, ``joining``, ``done``, ``beat``. Node 0 sends the same
+on to all others, and ``go`` (all are here; the port of torch's store), ``bye`` (all are done), ``refused``.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from typing import Any, Optional
+
+from cloudtrain_launch import exits
+from cloudtrain_launch.channel import Channel, Handler, Message
+from cloudtrain_launch.cluster import Cluster
+from cloudtrain_launch.errors import LaunchError
+from cloudtrain_launch.spec import LaunchSpec
+
+BEAT_SECONDS = 2.0
+SILENCE_SECONDS = 30.0
+"""A node that sent nothing for so long is lost, though its connection is not closed: a host or network that vanished."""
+_CONNECT_SECONDS = 3.0
+
+
+class Members:
+    """What both ends share: sending to everyone, hearing from everyone, who has gone silent.
+
+    ``hear`` is called with every message of another node; messages carry ``node``, the node they are about.
+    """
+
+    def __init__(self, cluster: Cluster, spec: LaunchSpec, selector: selectors.BaseSelector, hear: Handler) -> None:
+        self.cluster = cluster
+        self.spec = spec
+        self.hear = hear
+        self._selector = selector
+        self._next_beat = 0.0
+        self._heard: dict[Channel, float] = {}
+
+    def tell(self, kind: str, **what: Any) -> None:
+        """Send to every other node."""
+        raise NotImplementedError
+
+    def missing(self) -> list[int]:
+        """Nodes not connected yet."""
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        """Send what is still queued, as far as it goes out within a second, and close."""
+        deadline = time.monotonic() + 1.0
+        for channel in list(self._heard):
+            while channel.pending and not channel.closed and time.monotonic() < deadline:
+                channel.flush()
+                time.sleep(0.005)
+            self._drop(channel)
+
+    def tick(self) -> None:
+        """Call often: sends the beat, and finds who has been silent for too long."""
+        now = time.monotonic()
+        if now >= self._next_beat:
+            self._next_beat = now + BEAT_SECONDS
+            for channel in self._heard:
+                channel.send({"kind": "beat"})
+        for channel, heard in list(self._heard.items()):
+            channel.flush()
+            if now - heard > SILENCE_SECONDS:
+                channel.closed = True
+                self._lost(channel)
+
+    def _watch(self, channel: Channel) -> None:
+        self._heard[channel] = time.monotonic()
+        self._selector.register(channel, selectors.EVENT_READ, lambda: self._readable(channel))
+
+    def _readable(self, channel: Channel) -> None:
+        for message in channel.receive():
+            self._heard[channel] = time.monotonic()
+            if message.get("kind") != "beat":
+                self._message(channel, message)
+        if channel.closed:
+            self._lost(channel)
+
+    def _drop(self, channel: Channel) -> None:
+        if self._heard.pop(channel, None) is not None:
+            self._selector.unregister(channel)
+            channel.close()
+
+    def _message(self, channel: Channel, message: Message) -> None:
+        raise NotImplementedError
+
+    def _lost(self, channel: Channel) -> None:
+        raise NotImplementedError
+
+    def _greeting(self) -> Message:
+        return {"run": self.spec.run_id, "attempt": self.spec.attempt, "nodes": self.cluster.nodes}
+
+
+class Head(Members):
+    """Node 0: waits for the others and passes on what each has to say."""
+
+    def __init__(self, cluster: Cluster, spec: LaunchSpec, selector: selectors.BaseSelector, hear: Handler) -> None:
+        super().__init__(cluster, spec, selector, hear)
+        self._node_of: dict[Channel, int] = {}
+        self._done: set[int] = set()
+        self._listener: Optional[socket.socket] = None
+        if cluster.nodes > 1:
+            self._listener = _listen(cluster)
+            selector.register(self._listener, selectors.EVENT_READ, self._accept)
+
+    def tell(self, kind: str, **what: Any) -> None:
+        self._pass_on({"kind": kind, "node": 0, **what}, origin=0)
+
+    def missing(self) -> list[int]:
+        return sorted(set(range(1, self.cluster.nodes)) - set(self._node_of.values()) - self._done)
+
+    def leave(self) -> None:
+        if self._listener:
+            self._selector.unregister(self._listener)
+            self._listener.close()
+        super().leave()
+
+    def _pass_on(self, message: Message, origin: int) -> None:
+        for channel, node in self._node_of.items():
+            if node != origin:
+                channel.send(message)
+
+    def _accept(self) -> None:
+        if self._listener is None:
+            return
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            return
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._watch(Channel(sock))
+
+    def _message(self, channel: Channel, message: Message) -> None:
+        node = self._node_of.get(channel)
+        if node is None:
+            self._admit(channel, message)
+            return
+        message["node"] = message.get("node", node)
+        if message.get("kind") == "done":
+            self._done.add(node)
+        self._pass_on(message, origin=node)
+        self.hear(message)
+
+    def _admit(self, channel: Channel, message: Message) -> None:
+        reason = self._refusal(message)
+        if reason:
+            channel.send({"kind": "refused", "reason": reason})
+            self._drop(channel)
+            return
+        self._node_of[channel] = message["node"]
+        self.hear({"kind": "here", "node": message["node"]})
+
+    def _refusal(self, message: Message) -> Optional[str]:
+        expected = self._greeting()
+        for name, value in expected.items():
+            if message.get(name) != value:
+                return f"node 0 runs {name} {value!r}, the caller {message.get(name)!r}"
+        node = message.get("node")
+        if not isinstance(node, int) or not 1 <= node < self.cluster.nodes:
+            return f"there is no node {node!r} among {self.cluster.nodes}"
+        if node in self._node_of.values() or node in self._done:
+            return f"node {node} is here already"
+        return None
+
+    def _lost(self, channel: Channel) -> None:
+        node = self._node_of.pop(channel, None)
+        self._drop(channel)
+        if node is not None and node not in self._done:
+            self.hear({"kind": "lost", "node": node})
+
+
+class Member(Members):
+    """Node k: keeps a connection to node 0, trying until it is there."""
+
+    def __init__(self, cluster: Cluster, spec: LaunchSpec, selector: selectors.BaseSelector, hear: Handler) -> None:
+        super().__init__(cluster, spec, selector, hear)
+        self._head: Optional[Channel] = None
+        self._next_try = 0.0
+        self.last_error = "not tried yet"
+
+    def tell(self, kind: str, **what: Any) -> None:
+        if self._head:
+            self._head.send({"kind": kind, "node": self.cluster.node, **what})
+
+    def missing(self) -> list[int]:
+        return [] if self._head else [0]
+
+    def tick(self) -> None:
+        super().tick()
+        if self._head is None and time.monotonic() >= self._next_try:
+            self._connect()
+            self._next_try = time.monotonic() + 0.2
+
+    def _connect(self) -> None:
+        host, port = self.cluster.hosts[0], self.cluster.port
+        try:
+            sock = socket.create_connection((host, port), timeout=_CONNECT_SECONDS)
+        except OSError as error:
+            self.last_error = f"{host}:{port}: {error}"
+            return
+        if sock.getsockname() == sock.getpeername():  # a free local port can connect to itself
+            sock.close()
+            return
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._head = Channel(sock)
+        self._watch(self._head)
+        self._head.send({"kind": "hello", "node": self.cluster.node, **self._greeting()})
+
+    def _message(self, channel: Channel, message: Message) -> None:
+        self.hear(message)
+
+    def _lost(self, channel: Channel) -> None:
+        self._drop(channel)
+        self.hear({"kind": "lost", "node": 0})
+
+
+def _listen(cluster: Cluster) -> socket.socket:
+    if cluster.listen_fd is not None:
+        sock = socket.socket(fileno=cluster.listen_fd)
+        sock.listen(128)
+        return sock
+    try:
+        return socket.create_server(("", cluster.port), backlog=128)
+    except OSError as error:
+        raise LaunchError(f"node 0 cannot listen on port {cluster.port}: {error}", exits.NOT_STARTED) from error
+
+
+def reserve_port() -> socket.socket:
+    """A free TCP port that stays ours: bound but not listening, so that torch's store, and nobody else, can take it.
+
+    The order matters. Bound without SO_REUSEADDR the port is given to no one who asks for a free one; set afterwards,
+    the flag lets a socket that has it too (TCPStore's has) listen there.
+    """
+    sock = socket.socket()
+    sock.bind(("", 0))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return sock

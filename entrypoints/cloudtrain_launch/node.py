@@ -1,0 +1,359 @@
+"""One node of a job, from its first process to its exit code.
+
+The launcher's loop. It waits for all nodes, lets torch elastic start the workers, and then only watches: a rank that
+fails, a node that is lost, a signal, a start that takes too long. What happens is decided once (``_fail``,
+``_preempt``), told to the other nodes, and ends in ``_stop``: SIGTERM for the workers, SIGKILL after a grace.
+
+If this process is killed at any point the kernel kills the agent, the wardens and the scripts, and the other nodes see their
+connection break; nothing on disk needs repair, since only the end report is written here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Mapping
+from typing import Optional
+
+from cloudtrain_launch import environ, exits, processes, report
+from cloudtrain_launch.agent_process import AgentProcess
+from cloudtrain_launch.channel import Message
+from cloudtrain_launch.cluster import Cluster, make_folders
+from cloudtrain_launch.errors import LaunchError
+from cloudtrain_launch.failure import Failure, describe_status, root_cause
+from cloudtrain_launch.members import Head, Member, Members, reserve_port
+from cloudtrain_launch.sink import Sink
+from cloudtrain_launch.spec import LaunchSpec
+from cloudtrain_launch.start_watch import StartWatch
+from cloudtrain_launch.worker import WorkerConfig
+from cloudtrain_launch.workers import Rank, Workers
+
+FAILURE_GRACE_SECONDS = 5.0
+"""Between SIGTERM and SIGKILL once the job has failed: there is nothing left to save in agreement."""
+_LAST_WORDS_SECONDS = 2.0
+_TICK_SECONDS = 0.2
+
+
+class Node:
+    """Runs the job's part on this node. ``run`` returns the exit code and leaves no process behind."""
+
+    def __init__(self, spec: LaunchSpec, cluster: Cluster, sink: Sink, env: Mapping[str, str], folder: str) -> None:
+        """Prepare the node and start the agent, last, so that a LaunchError leaves no process behind."""
+        self.spec = spec
+        self.cluster = cluster
+        self.sink = sink
+        self._env = env
+        self._signals: list[int] = []
+        self._failures: list[Failure] = []
+        self._preempted = False
+        self._kill_at: Optional[float] = None
+        self._leave_at: Optional[float] = None
+        self._others_done: set[int] = set()
+        self._told_done = False
+        self._store_port: Optional[socket.socket] = None
+        self._started = time.time()
+        self._selector = selectors.DefaultSelector()
+        processes.adopt_orphans()
+        self._catch_signals()
+        make_folders(cluster)
+        config, worker_env = self._worker_config(folder)
+        first = cluster.node * spec.processes_per_node
+        self._ranks = [Rank(first + local, local) for local in range(spec.processes_per_node)]
+        self._watch = StartWatch(self._ranks, config, spec.start_timeout)
+        self._members: Members = (Member if cluster.node else Head)(cluster, spec, self._selector, self._hear_node)
+        logs = env.get("CLOUDTRAIN_LOG_DIR") or folder
+        self._workers = Workers(config, self._ranks, logs, self._selector, sink, self._hear_rank)
+        self._agent = AgentProcess(
+            os.path.join(folder, "worker.json"), worker_env, os.path.join(logs, f"node-{cluster.node}.log"),
+            lambda text: sink.line(None, text), self._selector,
+        )  # fmt: skip
+        sink.event("state", state="waiting")
+
+    def run(self) -> int:
+        """From here to the exit code."""
+        try:
+            while not self._is_over():
+                self._step()
+        except LaunchError as error:
+            self._failures.append(self._failure("launcher", str(error)))
+        return self._end()
+
+    # -- beginning ---------------------------------------------------------------------------------------------------
+
+    def _worker_config(self, folder: str) -> tuple[WorkerConfig, dict[str, str]]:
+        entrypoints = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        env = environ.worker_environment(self._env, self.spec, self.cluster)
+        env["PYTHONPATH"] = os.pathsep.join(p for p in (entrypoints, env.get("PYTHONPATH", "")) if p)
+        config = WorkerConfig(
+            kind=self.spec.kind,
+            target=self.spec.target,
+            args=[environ.substitute(text, self.cluster) for text in self.spec.args],
+            code=os.path.join(os.path.dirname(self._env["CLOUDTRAIN_SPEC"]), self.spec.code),
+            entrypoints=entrypoints,
+            folder=folder,
+        )
+        config.save(os.path.join(folder, "worker.json"))
+        return config, env
+
+    def _catch_signals(self) -> None:
+        """Signals become entries of a list, and wake the loop through a socket."""
+        reading, writing = socket.socketpair()
+        reading.setblocking(False)
+        writing.setblocking(False)
+        signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+        self._wake = (reading, writing)
+        self._selector.register(reading, selectors.EVENT_READ, lambda: _empty(reading))
+        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            signal.signal(sig, lambda number, _: self._signals.append(number))
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # only to wake
+
+    # -- the loop ----------------------------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        for key, _ in self._selector.select(_TICK_SECONDS):
+            # A callback may have closed what a later one of this round was about.
+            if key.fileobj in self._selector.get_map():
+                key.data()
+        self._take_signals()
+        self._note_ended_agent()
+        self._members.tick()
+        self._check_start()
+        self._check_end()
+        self._kill_when_due()
+        self.sink.flush()
+        self._workers.read_output(not self.sink.pressed)
+
+    def _take_signals(self) -> None:
+        if not self._signals:
+            return
+        name = signal.Signals(self._signals[0]).name
+        self._signals.clear()
+        # Only the first one counts: platforms and impatient users repeat it, and a second must not cut a save short.
+        if not self._preempted and not self._failures:
+            self.sink.line(None, f"{name}: all ranks are told to stop, at most {self.spec.grace:g} s")
+            self._members.tell("preempt")
+            self._preempt()
+
+    def _note_ended_agent(self) -> None:
+        status = processes.reap().get(self._agent.pid)
+        if status is None:
+            return
+        self._agent.status = status
+        self._step_once_more_for_last_words()
+        error = self._agent.outcome.get("error") if self._agent.outcome else describe_status(status)
+        if error and not self._stopping and not self._workers_succeeded:
+            kind = "launcher" if self._workers.started else "not-started"
+            self._fail(self._failure(kind, f"node {self.cluster.node}: torch elastic's agent: {error}",
+                                     traceback="\n".join(self._agent.words)))  # fmt: skip
+
+    def _step_once_more_for_last_words(self) -> None:
+        """What the agent and the wardens wrote just before their end is heard before their end is judged."""
+        for key, _ in self._selector.select(0):
+            if key.fileobj in self._selector.get_map():
+                key.data()
+
+    def _check_start(self) -> None:
+        if self._stopping:
+            return
+        missing = self._members.missing()
+        if not self._agent.went and self.cluster.node == 0 and not missing:
+            self._store_port = reserve_port()
+            self._members.tell("go", port=self._store_port.getsockname()[1])
+            self._go(self._store_port.getsockname()[1])
+        if self._watch.gathering_is_late(reserve=0 if missing else 10.0):
+            self._fail(self._failure("not-started", self._who_is_missing(missing)))
+        late = self._watch.late()
+        if late:
+            rank, message, stack = late
+            self._fail(self._failure("start-timeout", f"node {self.cluster.node}: {message}", rank, traceback=stack))
+
+    def _who_is_missing(self, missing: list[int]) -> str:
+        limit = f"within {self.spec.start_timeout:g} s"
+        if isinstance(self._members, Member):
+            return f"node {self.cluster.node} did not reach node 0 {limit}; last error: {self._members.last_error}"
+        names = ", ".join(f"node {node} ({self.cluster.hosts[node]})" for node in missing)
+        return f"{names} did not connect to node 0 {limit}"
+
+    def _check_end(self) -> None:
+        if self._workers_succeeded and not self._told_done and not self._stopping:
+            self._told_done = True
+            self._members.tell("done")
+        if self._stopping and self._leave_at is None and self._own_work_ended:
+            self._told_done = True
+            self._members.tell("done")
+            # The others' failures are heard for a moment, so that all nodes name the same cause.
+            self._leave_at = time.monotonic() + _LAST_WORDS_SECONDS
+
+    def _is_over(self) -> bool:
+        others = set(range(self.cluster.nodes)) - {self.cluster.node}
+        everyone_done = self._others_done >= others
+        if self._leave_at is not None:
+            return everyone_done or time.monotonic() > self._leave_at
+        return self._told_done and everyone_done and self._agent.status is not None
+
+    @property
+    def _stopping(self) -> bool:
+        return self._preempted or bool(self._failures)
+
+    @property
+    def _workers_succeeded(self) -> bool:
+        return all(rank.status == 0 for rank in self._ranks)
+
+    @property
+    def _own_work_ended(self) -> bool:
+        """Stopping, and nothing is left to stop."""
+        return self._agent.status is not None and not processes.descendants(os.getpid())
+
+    # -- what happens ------------------------------------------------------------------------------------------------
+
+    def _hear_node(self, message: Message) -> None:
+        """Another node's launcher says something."""
+        kind, node = message.get("kind"), message.get("node", 0)
+        if kind == "go" and not self._stopping:
+            self._go(message["port"])
+        elif kind == "failure":
+            self._fail(Failure.from_message(message["failure"]), told=True)
+        elif kind == "preempt":
+            self.sink.line(None, f"node {node} is preempted: all ranks are told to stop")
+            self._preempt()
+        elif kind == "joining":
+            self._watch.someone_joins()
+        elif kind == "done":
+            self._others_done.add(node)
+        elif kind == "refused":
+            self._fail(self._failure("not-started", f"node 0 refused this node: {message.get('reason')}"))
+        elif kind == "lost":
+            self._others_done.add(node)
+            if not self._stopping:
+                name = self.cluster.hosts[node]
+                text = f"node {node} ({name}) is lost: its launcher's connection broke"
+                self._fail(Failure("node-lost", node, text, time.time()))
+
+    def _hear_rank(self, kind: str, rank: Rank, message: Message) -> None:
+        """One of this node's ranks says something."""
+        if kind == "started" and self._stopping:
+            processes.send(message["pid"], signal.SIGTERM)
+        elif kind == "script" and all(r.script for r in self._ranks):
+            self.sink.event("state", state="running")
+        elif kind == "joining":
+            self._watch.someone_joins()
+            self._members.tell("joining")
+        elif kind == "error":
+            text = f"rank {rank.rank} on node {self.cluster.node}: {message['message']}"
+            self._fail(self._failure("exception", text, rank, traceback=message["traceback"]), but=rank)
+        elif kind == "exit":
+            self.sink.event("rank", rank=rank.rank, status=rank.status)
+            if rank.status and not rank.error and not self._stopping:
+                kind = "signal" if rank.status < 0 else "exit"
+                text = f"rank {rank.rank} on node {self.cluster.node} {describe_status(rank.status)}"
+                self._fail(self._failure(kind, text, rank))
+
+    def _go(self, port: int) -> None:
+        self.sink.event("state", state="starting")
+        self._watch.went()
+        self._agent.go(
+            nodes=self.cluster.nodes,
+            node=self.cluster.node,
+            processes=self.spec.processes_per_node,
+            run_id=self.spec.run_id,
+            host=self.cluster.hosts[0],
+            port=port,
+            timeout=int(self.spec.start_timeout) + 1,
+        )
+
+    def _failure(
+        self, kind: str, message: str, rank: Optional[Rank] = None, traceback: Optional[str] = None
+    ) -> Failure:
+        when = rank.error["time"] if rank and rank.error else time.time()
+        number, status = (rank.rank, rank.status) if rank else (None, None)
+        if kind == "exception":
+            status = exits.FAILED
+        return Failure(kind, self.cluster.node, message, when, number, status, traceback)
+
+    def _fail(self, failure: Failure, told: bool = False, but: Optional[Rank] = None) -> None:
+        """Note a failure, tell the other nodes unless they told us, and stop."""
+        self._failures.append(failure)
+        if not told:
+            self._members.tell("failure", failure=failure.to_message())
+        self._stop(FAILURE_GRACE_SECONDS, but)
+
+    def _preempt(self) -> None:
+        if not self._preempted and not self._failures:
+            self._preempted = True
+            self._stop(self.spec.grace)
+
+    def _stop(self, grace: float, but: Optional[Rank] = None) -> None:
+        if self._kill_at is None:
+            self.sink.event("state", state="stopping")
+            self._workers.signal(signal.SIGTERM, but)
+        when = time.monotonic() + grace
+        self._kill_at = when if self._kill_at is None else min(self._kill_at, when)
+
+    def _kill_when_due(self) -> None:
+        """After SIGTERM: the agent goes as soon as no rank runs; whatever is left goes when the grace is over."""
+        if self._kill_at is None:
+            return
+        nothing_runs = not self._workers.started or self._workers.all_ended
+        if nothing_runs:
+            self._agent.kill()
+        if time.monotonic() > self._kill_at or (nothing_runs and self._agent.status is not None):
+            self._workers.kill()
+            if time.monotonic() > self._kill_at + 1.0 or nothing_runs:
+                processes.kill_descendants(os.getpid())
+
+    # -- end ---------------------------------------------------------------------------------------------------------
+
+    def _end(self) -> int:
+        processes.kill_descendants(os.getpid())
+        self._step_once_more_for_last_words()
+        self._members.leave()
+        self._workers.finish()
+        self._agent.finish()
+        outcome, code = self._outcome()
+        end = report.build(self.cluster.node, outcome, code, self._started, self._ranks, self._failures)
+        report.deliver(end, self._env.get("CLOUDTRAIN_NODE_DIR"), self.sink)
+        signal.set_wakeup_fd(-1)
+        return code
+
+    def _outcome(self) -> tuple[str, int]:
+        if self._preempted:
+            return "preempted", exits.PREEMPTED
+        root = root_cause(self._failures)
+        return ("failed", root.exit_code) if root else ("succeeded", exits.OK)
+
+
+def _empty(sock: socket.socket) -> None:
+    with contextlib.suppress(BlockingIOError):
+        while sock.recv(4096):
+            pass
+
+
+def main(env: Mapping[str, str], spec: LaunchSpec, cluster: Cluster, sink: Sink) -> int:
+    """Run this node to its end. A node that cannot even begin reports that as its failure."""
+    folder = _temporary_folder(env)
+    try:
+        return Node(spec, cluster, sink, env, folder).run()
+    except LaunchError as error:
+        failure = Failure("launcher", cluster.node, f"node {cluster.node}: {error}", time.time())
+        end = report.build(cluster.node, "failed", error.exit_code, failure.time, [], [failure])
+        report.deliver(end, env.get("CLOUDTRAIN_NODE_DIR"), sink)
+        return error.exit_code
+    finally:
+        sink.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _temporary_folder(env: Mapping[str, str]) -> str:
+    """For pipes and a socket. The path of a Unix socket has room for about a hundred bytes, and TMPDIR may be long."""
+    given = env.get("CLOUDTRAIN_NODE_TMP")
+    if given:
+        os.makedirs(given, mode=0o700, exist_ok=True)
+        return given
+    place = tempfile.gettempdir()
+    return tempfile.mkdtemp(prefix="cloudtrain-", dir=place if len(place) < 60 else "/tmp")

@@ -1,0 +1,146 @@
+"""Processes that never outlive their launcher.
+
+Three nets, each for what slips through the one before: every child asks the kernel for a signal when its parent dies
+(Linux) or watches a pipe (elsewhere); the launcher is the reaper of all orphans below it (Linux); and at its end it
+kills whatever descends from it. In a network-namespace node the launcher is process 1 of a process namespace as well, and the
+kernel ends everything with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import sys
+import threading
+import time
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+IS_LINUX = sys.platform == "linux"
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def die_with_parent(parent: int, sig: int = signal.SIGKILL) -> None:
+    """Ask for ``sig`` when ``parent``, this process's parent, dies; die at once if it has died already.
+
+    ``parent`` is its process id as seen from here (0 when it lives outside this process namespace). Elsewhere than on
+    Linux a thread polls the parent's id, which changes when the parent dies.
+    """
+    if IS_LINUX:
+        _prctl(_PR_SET_PDEATHSIG, sig)
+    else:
+        threading.Thread(target=_watch_parent, args=(parent, sig), daemon=True).start()
+    if os.getppid() != parent:
+        os.kill(os.getpid(), sig)
+
+
+def _watch_parent(parent: int, sig: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.kill(os.getpid(), sig)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent dies (Linux), so that ``kill_descendants`` finds it."""
+    if IS_LINUX:
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def close_inherited(keep: set[int]) -> None:
+    """Close every file descriptor from 3 up that is not in ``keep``: what a forked process must not hold open."""
+    folder = "/proc/self/fd" if IS_LINUX else "/dev/fd"
+    for name in os.listdir(folder):
+        fd = int(name)
+        if fd > 2 and fd not in keep:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+def default_signals() -> None:
+    """Undo the launcher's handlers in a forked child: default actions, nothing blocked."""
+    signal.set_wakeup_fd(-1)
+    for sig in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGCHLD):
+        signal.signal(sig, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as every Python starts
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, set())
+
+
+def send(pid: int, sig: int) -> None:
+    """Signal a process that may be gone."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, sig)
+
+
+def descendants(root: int) -> list[int]:
+    """Process ids below ``root``, zombies left out. Empty where /proc is missing."""
+    children: dict[int, list[int]] = {}
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return []
+    for name in names:
+        if name.isdigit():
+            parent, state = _parent_and_state(int(name))
+            if state not in ("Z", "X", ""):
+                children.setdefault(parent, []).append(int(name))
+    found: list[int] = []
+    todo = [root]
+    while todo:
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found
+
+
+def _parent_and_state(pid: int) -> tuple[int, str]:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            after_name = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return 0, ""
+    return int(after_name[1]), after_name[0].decode()
+
+
+def kill_descendants(root: int, seconds: float = 5.0) -> int:
+    """SIGKILL everything below ``root`` until nothing is left; returns how many processes were killed.
+
+    A process in an uninterruptible sleep cannot be killed; it is given up after ``seconds``.
+    """
+    killed: set[int] = set()
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        reap()
+        alive = descendants(root)
+        if not alive:
+            break
+        for pid in alive:
+            send(pid, signal.SIGKILL)
+        killed.update(alive)
+        select.select([], [], [], 0.01)
+    reap()
+    return len(killed)
+
+
+def reap() -> dict[int, int]:
+    """Collect every child that has ended: process id -> status (negative = signal)."""
+    ended: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        ended[pid] = status_of(status)
+
+
+def status_of(wait_status: int) -> int:
+    """A wait status as ``subprocess`` gives it: negative is a signal."""
+    return -os.WTERMSIG(wait_status) if os.WIFSIGNALED(wait_status) else os.WEXITSTATUS(wait_status)

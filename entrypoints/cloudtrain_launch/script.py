@@ -1,0 +1,143 @@
+"""Runs the user's script as ``__main__`` in this process, the way a fresh ``python script.py`` would."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.abc
+import importlib.machinery
+import io
+import os
+import runpy
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Sequence
+from functools import wraps
+from typing import Any, Callable, Optional
+
+# Called with the exception and its traceback as text.
+Report = Callable[[BaseException, str], None]
+
+
+def run(kind: str, target: str, argv: Sequence[str], report: Report) -> int:
+    """Run ``target`` (a path, or a module name if ``kind`` is ``module``) with ``argv``; return its exit code.
+
+    Ends as an interpreter does: threads are joined, ``atexit`` functions run, streams are flushed.
+    """
+    sys.argv = [target, *argv]
+    try:
+        if kind == "module":
+            sys.path.insert(0, os.getcwd())
+            runpy.run_module(target, run_name="__main__", alter_sys=True)
+        else:
+            _run_file(target)
+        code = 0
+    except SystemExit as error:
+        code = _exit_code(error)
+    except BaseException as error:  # noqa: BLE001 - whatever the script raises is its end, and is reported
+        _report(error, report)
+        code = 130 if isinstance(error, KeyboardInterrupt) else 1
+    return _end_interpreter(code)
+
+
+def _run_file(path: str) -> None:
+    main = types.ModuleType("__main__")
+    main.__file__ = path
+    main.__builtins__ = __builtins__  # type: ignore[attr-defined]
+    # multiprocessing's spawn and pickle look the script's classes up here.
+    sys.modules["__main__"] = main
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    with io.open_code(os.path.abspath(path)) as file:
+        source = file.read()
+    exec(compile(source, path, "exec"), main.__dict__)
+
+
+def _exit_code(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    print(error.code, file=sys.stderr)
+    return 1
+
+
+def _report(error: BaseException, report: Report) -> None:
+    trace = _without_launcher(error.__traceback__)
+    text = "".join(traceback.format_exception(type(error), error, trace))
+    report(error, text)
+    sys.excepthook(type(error), error, trace)
+
+
+def _without_launcher(trace: Optional[types.TracebackType]) -> Optional[types.TracebackType]:
+    """Drop our own frames, and runpy's, from the top: the user reads only what is theirs."""
+    while trace and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+        trace = trace.tb_next
+    return trace
+
+
+def _end_interpreter(code: int) -> int:
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    except BaseException:  # noqa: BLE001 - an exit function may raise anything; the script's own code stands
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    return code
+
+
+def on_process_group(announce: Callable[[str], None]) -> None:
+    """Call ``announce`` with ``joining`` when the script enters ``init_process_group`` and ``joined`` when it is through.
+
+    If torch.distributed is loaded already it is wrapped at once, else when the script imports it: importing it here
+    would be too early for a script that sets variables first.
+    """
+    name = "torch.distributed.distributed_c10d"
+    if name in sys.modules:
+        _wrap(sys.modules[name], announce)
+        package = sys.modules["torch.distributed"]
+        setattr(package, "init_process_group", sys.modules[name].init_process_group)  # noqa: B010
+    else:
+        sys.meta_path.insert(0, _AfterImport(name, lambda module: _wrap(module, announce)))
+
+
+def _wrap(module: types.ModuleType, announce: Callable[[str], None]) -> None:
+    original = getattr(module, "init_process_group", None)
+    if original is None:  # torch built without distributed
+        return
+
+    @wraps(original)
+    def init_process_group(*args: Any, **kwargs: Any) -> Any:
+        announce("joining")
+        result = original(*args, **kwargs)
+        announce("joined")
+        return result
+
+    module.init_process_group = init_process_group  # type: ignore[attr-defined]
+
+
+class _AfterImport(importlib.abc.MetaPathFinder):
+    """Runs a function on one module right after its import, then gets out of the way."""
+
+    def __init__(self, name: str, then: Callable[[types.ModuleType], None]) -> None:
+        self._name = name
+        self._then = then
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Optional[importlib.machinery.ModuleSpec]:
+        if fullname != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec and spec.loader:
+            original = spec.loader.exec_module
+
+            def exec_module(module: types.ModuleType) -> None:
+                original(module)
+                self._then(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec

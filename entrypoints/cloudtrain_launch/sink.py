@@ -1,0 +1,69 @@
+"""Where a node's launcher says what happens: text for a cloud's log stream, or JSON lines for whoever follows the run."""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+import time
+from typing import Any, Optional, Union
+
+from cloudtrain_launch.channel import Channel
+
+_PRESSED_BYTES = 1 << 20
+
+
+class TextSink:
+    """``[node/rank] text`` on standard output, the launcher's own words as ``[node/-]``."""
+
+    pressed = False
+
+    def __init__(self, node: int) -> None:
+        self._node = node
+
+    def line(self, rank: Optional[int], text: str) -> None:
+        who = "-" if rank is None else str(rank)
+        # One write with its newline, so that lines of several processes cannot join.
+        sys.stdout.buffer.write(f"[{self._node}/{who}] {text}\n".encode("utf-8", "backslashreplace"))
+        sys.stdout.buffer.flush()
+
+    def event(self, kind: str, **what: Any) -> None:
+        """Events are for followers; the text stream has the lines and the report."""
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class EventSink:
+    """JSON lines on an inherited socket; ``pressed`` when the follower does not keep up."""
+
+    def __init__(self, node: int, fd: int) -> None:
+        self._node = node
+        self._channel = Channel(socket.socket(fileno=fd))
+
+    @property
+    def pressed(self) -> bool:
+        return not self._channel.closed and self._channel.pending > _PRESSED_BYTES
+
+    def line(self, rank: Optional[int], text: str) -> None:
+        self.event("line", rank=rank, text=text)
+
+    def event(self, kind: str, **what: Any) -> None:
+        self._channel.send({"kind": kind, "node": self._node, **what})
+
+    def flush(self) -> None:
+        self._channel.flush()
+
+    def close(self) -> None:
+        """Hand over what is still queued; a follower that is gone or has stopped reading is not waited for."""
+        deadline = time.monotonic() + 5.0
+        while self._channel.pending and not self._channel.closed and time.monotonic() < deadline:
+            select.select([], [self._channel], [], 0.5)
+            self._channel.flush()
+        self._channel.close()
+
+
+Sink = Union[TextSink, EventSink]

@@ -1,0 +1,182 @@
+"""One training process and its warden.
+
+Torch elastic starts a warden per rank. The warden forks the script's process and waits for it, so that
+
+- its exact end is known at once, ``os._exit`` and signals included (elastic polls, and hangs on an ``os._exit(0)``
+  of a forked worker, since it waits for a return value);
+- SIGTERM reaches the script's process alone, not its DataLoader workers, whose death would cost the last checkpoint
+  (elastic signals the whole group);
+- the script starts as the leader of its own session, with plain signal actions and its output in the rank's pipe.
+
+If the warden dies the script's process is killed by the kernel, and if the agent dies, the warden is.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import io
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, NoReturn
+
+from cloudtrain_launch import exits, processes, script
+
+STACK_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else None
+"""Asks a script's process to write where it is to ``stack_file``; out of the way of what scripts use themselves."""
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """What the launcher tells each of its workers, as a JSON file in the node's temporary folder."""
+
+    kind: str
+    target: str
+    args: list[str]
+    code: str
+    entrypoints: str
+    folder: str
+    """Where the socket ``workers`` and the pipes ``out-<local rank>`` are."""
+
+    @classmethod
+    def load(cls, path: str) -> WorkerConfig:
+        with open(path, encoding="utf-8") as file:
+            return cls(**json.load(file))
+
+    def save(self, path: str) -> None:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(asdict(self), file)
+
+    def pipe(self, local_rank: int) -> str:
+        return os.path.join(self.folder, f"out-{local_rank}")
+
+    def stack_file(self, local_rank: int) -> str:
+        return os.path.join(self.folder, f"stack-{local_rank}")
+
+    @property
+    def socket(self) -> str:
+        return os.path.join(self.folder, "workers")
+
+
+class Announcer:
+    """Tells the launcher what happens to this rank. A launcher that is gone is not an error here."""
+
+    def __init__(self, path: str) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(path)
+        self._who = {"rank": int(os.environ["RANK"]), "local_rank": int(os.environ["LOCAL_RANK"])}
+
+    def tell(self, kind: str, **what: Any) -> None:
+        message = {"kind": kind, "time": time.time(), **self._who, **what}
+        try:
+            self.sock.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            pass
+
+
+def forked(config_path: str) -> None:
+    """The warden as the callable that a forked elastic worker runs; returns only if the script ended well."""
+    code = exits.of_status(_warden(config_path, preloaded=True))
+    if code:
+        os._exit(code)
+
+
+def main() -> NoReturn:
+    """The warden as a process of its own: ``python -m cloudtrain_launch.worker CONFIG``."""
+    os._exit(exits.of_status(_warden(sys.argv[1], preloaded=False)))
+
+
+def _warden(config_path: str, preloaded: bool) -> int:
+    parent = os.getppid()
+    processes.die_with_parent(parent)
+    config = WorkerConfig.load(config_path)
+    announcer = Announcer(config.socket)
+    held_back = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, held_back)
+    announcer.tell("started", pid=os.getpid())
+    warden = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _become_script(config, announcer, warden, preloaded)
+    for sig in held_back:
+        signal.signal(sig, lambda *_: processes.send(pid, signal.SIGTERM))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, held_back)
+    status = processes.status_of(os.waitpid(pid, 0)[1])
+    announcer.tell("exit", status=status)
+    return status
+
+
+def _become_script(config: WorkerConfig, announcer: Announcer, warden: int, preloaded: bool) -> NoReturn:
+    """From here on this is the user's process. Never returns into the warden's frames."""
+    code = exits.LAUNCHER
+    try:
+        _prepare(config, announcer, warden, preloaded)
+        announcer.tell("script", pid=os.getpid())
+        script.on_process_group(announcer.tell)
+        argv = config.args if config.kind != "task" else ["--task", config.target, *config.args]
+        target = config.target if config.kind != "task" else os.path.join(config.entrypoints, "train_ddp.py")
+        code = script.run(
+            "module" if config.kind == "module" else "file",
+            target,
+            argv,
+            lambda error, trace: announcer.tell("error", message=_summary(error), traceback=trace[-60_000:]),
+        )
+    except BaseException as error:  # noqa: BLE001 - a forked process must not fall back into its parent's code
+        announcer.tell("error", message=f"could not start the script: {error!r}", traceback=None)
+    finally:
+        os._exit(code)
+
+
+def _summary(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:2000]
+
+
+def _prepare(config: WorkerConfig, announcer: Announcer, warden: int, preloaded: bool) -> None:
+    os.setsid()
+    processes.default_signals()
+    processes.die_with_parent(warden)
+    _redirect(config.pipe(int(os.environ["LOCAL_RANK"])))
+    processes.close_inherited(keep={announcer.sock.fileno()})
+    os.chdir(config.code)
+    if preloaded:
+        _look_fresh()
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]  # the working folder of `python -m`; script.run puts the script's own there
+    faulthandler.enable()
+    if STACK_SIGNAL is not None:
+        # Opened for good: the handler runs in signal context and can only write.
+        where = os.open(config.stack_file(int(os.environ["LOCAL_RANK"])), os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        faulthandler.register(STACK_SIGNAL, file=where, all_threads=False)
+
+
+def _redirect(pipe: str) -> None:
+    out = os.open(pipe, os.O_WRONLY)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (out, 1), (out, 2)):
+        os.dup2(source, target)
+    # As `python -u`: what was printed just before os._exit or a kill is not lost in a buffer.
+    sys.stdin = open(0, encoding="utf-8")
+    sys.stdout = io.TextIOWrapper(open(1, "wb", 0), encoding="utf-8", errors="surrogateescape", write_through=True)
+    sys.stderr = io.TextIOWrapper(open(2, "wb", 0), encoding="utf-8", errors="backslashreplace", write_through=True)
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+
+
+def _look_fresh() -> None:
+    """Make a forked process look like a new interpreter where a script could tell the difference."""
+    import multiprocessing.process as mp
+
+    mp._current_process = mp._MainProcess()  # type: ignore[attr-defined]
+    mp._parent_process = None  # type: ignore[attr-defined]
+    mp._children = set()  # type: ignore[attr-defined]
+    if "numpy" in sys.modules:  # forked ranks would all draw the same numbers; fresh ones do not
+        sys.modules["numpy"].random.seed()
+    if "torch" in sys.modules:  # read at import in a fresh process, too late here
+        sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+
+if __name__ == "__main__":
+    main()
