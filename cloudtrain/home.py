@@ -1,0 +1,41 @@
+"""Where cloudtrain keeps what outlives a project: the folder named by ``CLOUDTRAIN_HOME``, else the user's data folder.
+
+Nothing in it is ever shared with other users: every folder made here may be entered by its owner only.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cloudtrain.errors import MissingError
+
+_OWNER_ONLY = 0o700
+
+
+def home() -> Path:
+    """The home folder, absolute; it need not exist yet. An empty ``CLOUDTRAIN_HOME`` counts as not set."""
+    named = os.environ.get("CLOUDTRAIN_HOME")
+    if named:
+        return Path(named).expanduser().absolute()
+    import platformdirs
+
+    return platformdirs.user_data_path("cloudtrain", appauthor=False)
+
+
+def home_folder(*parts: str) -> Path:
+    """``home()/parts...``, made if need be with access for its owner only. Raises MissingError if it cannot be made."""
+    base = home()
+    try:
+        base.parent.mkdir(parents=True, exist_ok=True)
+        folder = base
+        folder.mkdir(mode=_OWNER_ONLY, exist_ok=True)
+        for part in parts:
+            folder = folder / part
+            folder.mkdir(mode=_OWNER_ONLY, exist_ok=True)
+    except OSError as error:
+        raise MissingError(
+            f"cannot make {error.filename or base}: {error.strerror}",
+            hint="Set CLOUDTRAIN_HOME to a folder that can be written.",
+        ) from error
+    return folder
