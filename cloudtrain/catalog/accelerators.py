@@ -1,0 +1,64 @@
+"""The accelerators a job may name: one spelling each, and the vendors' spellings that mean the same chip.
+
+The names were collected from public instance and price lists (SageMaker, Vertex AI, Azure ML; 30 November 2026) and
+from Vertex AI's AcceleratorType. Memory is the vendor's label, per device; empty where no list gives it.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from cloudtrain.errors import did_you_mean
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """One row of the catalogue."""
+
+    name: str
+    memory_gib: int | None
+    aliases: tuple[str, ...]
+
+
+class UnknownAccelerator(LookupError):
+    """No such accelerator; the message says what would be right."""
+
+
+@cache
+def accelerators() -> tuple[Accelerator, ...]:
+    """All rows, in the order of the file."""
+    text = files("cloudtrain.catalog").joinpath("accelerators.csv").read_text(encoding="utf-8")
+    return tuple(
+        Accelerator(row["name"], int(row["memory_gib"] or 0) or None, tuple(row["aliases"].split()))
+        for row in csv.DictReader(text.splitlines())
+    )
+
+
+def accelerator(spelling: str) -> Accelerator:
+    """The row meant by a name or an alias, whatever its case and separators. Raises UnknownAccelerator."""
+    found = _by_spelling().get(_plain(spelling))
+    if found is None:
+        raise UnknownAccelerator(_what_would_be_right(spelling))
+    return found
+
+
+@cache
+def _by_spelling() -> dict[str, Accelerator]:
+    return {_plain(name): row for row in accelerators() for name in (row.name, *row.aliases)}
+
+
+def _plain(spelling: str) -> str:
+    return spelling.upper().replace("_", "-").replace(" ", "-")
+
+
+def _what_would_be_right(spelling: str) -> str:
+    """A bare A100 could be either of two: name both. Otherwise the nearest name, else all of them."""
+    names = [row.name for row in accelerators()]
+    sizes = [name for name in names if spelling and name.startswith(f"{_plain(spelling)}-")]
+    if sizes:
+        return f"comes in more than one size, write {' or '.join(sizes)}"
+    near = did_you_mean(spelling, names)
+    return f"is not in the catalogue{near or '; known: ' + ', '.join(names)}"

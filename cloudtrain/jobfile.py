@@ -1,0 +1,87 @@
+"""Job files: YAML text to a Job with every problem placed by file, line and column, and a Job back to YAML text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from cloudtrain.job import Job, Source
+from cloudtrain.spec.flaws import problems_of
+from cloudtrain.spec.native import is_text
+from cloudtrain.spec.problems import JobFileError, Problem, dotted
+from cloudtrain.spec.yamltext import MOST_BYTES, Document, NotYaml, read
+
+__all__ = ["JobFileError", "Problem", "dump", "load", "parse"]
+
+
+def load(path: Path) -> Job:
+    """The job in a file. Raises JobFileError for anything wrong, an unreadable file included."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        raise JobFileError([Problem(str(path), 1, 1, "", _unreadable(path, error))]) from None
+    return parse(content, path)
+
+
+def parse(text: str | bytes, path: Path | None = None) -> Job:
+    """The job in a text that lies, or would lie, at ``path``. Raises JobFileError."""
+    file = path or Path("<text>")
+    try:
+        document = read(text)
+    except NotYaml as error:
+        raise JobFileError([Problem(str(file), error.line, error.column, "", error.message)]) from None
+    source = Source(file, path.absolute().parent if path else None, document.places)
+    return _job(document, source)
+
+
+def dump(job: Job) -> str:
+    """YAML of what differs from the defaults, in the order of the fields."""
+    return yaml.dump(
+        job.given(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=False
+    )
+
+
+def _job(document: Document, source: Source) -> Job:
+    problems = [
+        Problem(str(source.file), line, column, dotted(path), message)
+        for (line, column), (path, message) in document.flaws.items()
+    ]
+    job = None
+    try:
+        job = Job.model_validate(document.data)
+    except ValidationError as error:
+        problems += [source.placed(found) for found in problems_of(error) if found.path not in document.unread]
+    if job is None or problems:
+        raise JobFileError(problems)
+    job._source = source
+    return job
+
+
+def _unreadable(path: Path, error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, IsADirectoryError) or path.is_dir():
+        return "this is a folder; name the job file in it"
+    return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every text that would be read as something else, and shows no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
+        return True
+
+    def text(self, data: str) -> yaml.ScalarNode:
+        plain = is_text(data) and data != "<<"
+        return self.represent_scalar("tag:yaml.org,2002:str", str(data), style=None if plain else "'")
+
+    def words(self, data: tuple[object, ...]) -> yaml.SequenceNode:
+        return self.represent_sequence("tag:yaml.org,2002:seq", data)
+
+
+_Dumper.add_multi_representer(str, _Dumper.text)
+_Dumper.add_representer(tuple, _Dumper.words)
