@@ -19,7 +19,7 @@ from cloudtrain.bundle.cache import DigestCache, stamp
 from cloudtrain.bundle.ignore import Reason, Rules, why
 from cloudtrain.bundle.model import DIGEST_FORMAT, Bundle, ShippedFile
 from cloudtrain.bundle.reading import Changed, is_executable, read
-from cloudtrain.bundle.walk import Found, Limits, walk
+from cloudtrain.bundle.walk import Found, Limits, bytes_text, walk
 from cloudtrain.errors import MissingError, SpecError
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Limits",
     "Reason",
     "ShippedFile",
+    "bytes_text",
     "explain",
     "extract",
     "scan",

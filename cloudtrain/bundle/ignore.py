@@ -12,8 +12,9 @@ What is inside a folder that is left out is left out; no rule below can bring it
 As in git: a symbolic link named ``.gitignore`` is not read. Unlike git, because a bundle must not depend on the machine
 or on what is staged: the user's global excludes, ``.git/info/exclude`` and ``core.ignoreCase`` do not count, and a file
 that matches a rule is left out even when it is tracked. A code folder that is itself ignored in its repository still
-ships: naming it in the job file is the stronger word. pathspec translates the patterns; a backslash or a class such as
-``[:punct:]`` inside a bracket expression is read by its rules, which differ from git's.
+ships: naming it in the job file is the stronger word. pathspec translates the patterns; a slash, a backslash or a class such
+as ``[:punct:]`` inside a bracket expression is read by its rules, which differ from git's. ``a**/b`` is ``a*/b``, as
+git's manual has it (git itself lets it cross folders).
 
 Reference: https://git-scm.com/docs/gitignore
 """
@@ -104,14 +105,16 @@ class Rules:
 
     def enter(self, folder: str, base: str) -> Rules:
         """The rules inside ``folder``, whose paths begin with ``base`` (``"sub/"``). Raises OSError like ``of``."""
-        git = _read(folder, GITIGNORE, _RuleFile(base, "", ()), base + GITIGNORE)
-        ours = _read(folder, CLOUDTRAINIGNORE, _RuleFile(base, "", ()), base + CLOUDTRAINIGNORE)
+        here = _RuleFile(_by_byte(base), "", ())
+        git = _read(folder, GITIGNORE, here, base + GITIGNORE)
+        ours = _read(folder, CLOUDTRAINIGNORE, here, base + CLOUDTRAINIGNORE)
         if not git and not ours:
             return self
         return Rules(self.git + git, self.ours + ours)
 
     def decide(self, path: str, name: str, is_folder: bool) -> Rule | None:
         """The rule that leaves this entry out, or None. Folders above it must have been decided before."""
+        path, name = _by_byte(path), _by_byte(name)
         for files in (self.ours, self.git):
             for file in reversed(files):
                 rule = file.last_match(path, name, is_folder)
@@ -151,7 +154,7 @@ def _above(folder: Path) -> Iterator[_RuleFile]:
     parts = folder.relative_to(root).parts
     for depth in range(len(parts)):
         shown = "../" * (len(parts) - depth) + GITIGNORE
-        prefix = "/".join(parts[depth:]) + "/"
+        prefix = _by_byte("/".join(parts[depth:]) + "/")
         yield from _read(str(root.joinpath(*parts[:depth])), GITIGNORE, _RuleFile("", prefix, ()), shown)
 
 
@@ -176,8 +179,13 @@ def _parse(file: str, number: int, line: str) -> Rule | None:
     folders_only = body.endswith("/")
     body = body.removesuffix("/")
     slashes = None if "/" not in body else _slashes(body)
-    regex = _regex(body)
+    regex = _regex(_by_byte(body))
     return None if regex is None else Rule(file, number, text, negated, folders_only, slashes, regex)
+
+
+def _by_byte(text: str) -> str:
+    """One letter for each byte of ``text`` in UTF-8, because to git a letter is a byte: ``?`` does not match ``é``."""
+    return text if text.isascii() else os.fsencode(text).decode("latin-1")
 
 
 def _trim(line: str) -> str:
@@ -189,13 +197,14 @@ def _trim(line: str) -> str:
 
 def _slashes(body: str) -> int:
     parts = body.removeprefix("/").split("/")
-    return -1 if "**" in parts else len(parts) - 1
+    return -1 if any(set(part) == {"*"} and len(part) > 1 for part in parts) else len(parts) - 1
 
 
 def _regex(body: str) -> re.Pattern[str] | None:
     """pathspec's translation of a pattern without its ``!`` and last ``/``; None if it matches nothing."""
     if not body or "//" in body or body.endswith("/"):
         return None
+    body = re.sub(r"(?<![^/])\*{3,}(?![^/])", "**", body)  # git reads a part of stars alone as **
     if body.endswith("/**"):
         body += "/*"  # the same for git; pathspec would let it match the folder itself
     if body[0] in "#!":
