@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 from pydantic import Field, PrivateAttr, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from cloudtrain.catalog.accelerators import UnknownAccelerator, accelerator
+from cloudtrain.catalog.accelerators import UnknownAccelerator, accelerator, accelerators
 from cloudtrain.errors import did_you_mean
 from cloudtrain.spec.arguments import Args, Arguments, argv_of, reference_flaws, texts
 from cloudtrain.spec.codefiles import missing_files
@@ -93,6 +93,9 @@ _TAGS = Named("a tag", r"[^\x00-\x1f]{1,128}", "a tag's name must have 1 to 128 
 
 class _AcceleratorName(Text):
     """A name from the catalogue; vendors' spellings become ours."""
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "examples": [row.name for row in accelerators()]}
 
     def check(self, value: object) -> str:
         text = super().check(value)
@@ -220,7 +223,7 @@ class Checkpoint(Section):
 
 
 class Spot(Section):
-    """Cheaper capacity that may be taken away."""
+    """Capacity that costs less and may be taken away."""
 
     enabled: Annotated[bool, Switch()] = Field(default=False, description="Whether to use it.")
     max_wait: Duration | None = Field(default=None, description="How long the job may take in all, waiting included.")
