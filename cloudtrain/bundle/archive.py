@@ -27,6 +27,7 @@ from cloudtrain.errors import CloudtrainError, MissingError, SpecError
 
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _BROKEN = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error)
+_PADDING = 1 << 20  # bytes; tar fills up to 10 KiB
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -65,8 +66,15 @@ def extract(archive: Path, target: Path, *, limits: Limits | None = None) -> str
     read or written. After an error what was unpacked stays behind in ``target``.
     """
     try:
-        with archive.open("rb") as file, _writing(target, 0), tarfile.open(fileobj=file, mode="r:gz") as tar:
-            return _unpack(tar, archive, _Folders(target), limits or Limits())
+        with (
+            archive.open("rb") as raw,
+            _writing(target, 0),
+            gzip.GzipFile(fileobj=raw) as zipped,
+            tarfile.open(fileobj=zipped, mode="r:") as tar,
+        ):
+            digest = _unpack(tar, archive, _Folders(target), limits or Limits())
+            _read_to_the_end(zipped)
+            return digest
     except _BROKEN as error:
         raise SpecError(f"{archive} is damaged or no bundle: {error}") from error
     except OSError as error:
@@ -77,6 +85,8 @@ def _add(tar: tarfile.TarFile, bundle: Bundle, file: ShippedFile) -> None:
     member = tarfile.TarInfo(file.path)
     member.size, member.mode = file.size, file.mode
     with _expecting(bundle, file), Reader(file.path, file.source) as reader:
+        if reader.size != file.size:
+            raise Changed(file.path)
         tar.addfile(member, cast("IO[bytes]", reader))
         _compare(file, reader.finish())
 
@@ -114,10 +124,14 @@ class _Folders:
 
     def place(self, path: str) -> str:
         """Where the file ``path`` goes; its folder exists."""
+        missing = []
         parent = path.rpartition("/")[0]
-        if parent not in self._made:
-            Path(self._target, parent).mkdir(parents=True, exist_ok=True)
-            self._made.add(parent)
+        while parent not in self._made:
+            missing.append(parent)
+            parent = parent.rpartition("/")[0]
+        for folder in reversed(missing):  # not mkdir(parents=True), which fails on very deep trees
+            Path(self._target, folder).mkdir(exist_ok=True)
+            self._made.add(folder)
         return f"{self._target}/{path}"
 
 
@@ -147,6 +161,13 @@ def _unpack(tar: tarfile.TarFile, archive: Path, folders: _Folders, limits: Limi
         with _created(folders, file) as into:
             files.append(replace(file, sha256=_pour(tar.extractfile(member), into)))
     return listing_digest(files)
+
+
+def _read_to_the_end(zipped: gzip.GzipFile) -> None:
+    """Past the last file there is nothing but a little padding, and then the checksum, which gzip compares."""
+    padding = zipped.read(_PADDING)
+    if padding.strip(b"\0") or zipped.read(1):
+        raise tarfile.ReadError("it goes on after its last file")
 
 
 def _pour(content: IO[bytes] | None, into: IO[bytes]) -> str:

@@ -9,12 +9,13 @@ The rules of one entry, strongest first:
 
 What is inside a folder that is left out is left out; no rule below can bring it back.
 
-As in git: a symbolic link named ``.gitignore`` is not read. Unlike git, because a bundle must not depend on the machine
-or on what is staged: the user's global excludes, ``.git/info/exclude`` and ``core.ignoreCase`` do not count, and a file
+As in git, a symbolic link named ``.gitignore`` is not read. Unlike git, because a bundle must not depend on the machine
+or on what is staged, the user's global excludes, ``.git/info/exclude`` and ``core.ignoreCase`` do not count, and a file
 that matches a rule is left out even when it is tracked. A code folder that is itself ignored in its repository still
-ships: naming it in the job file is the stronger word. pathspec translates the patterns; a slash, a backslash or a class such
-as ``[:punct:]`` inside a bracket expression is read by its rules, which differ from git's. ``a**/b`` is ``a*/b``, as
-git's manual has it (git itself lets it cross folders).
+ships: naming it in the job file is the stronger word.
+
+pathspec translates the patterns. A slash, a backslash or a class such as ``[:punct:]`` inside a bracket expression is
+read by its rules, which differ from git's; ``a**/b`` is ``a*/b``, as git's manual has it (git lets it cross folders).
 
 Reference: https://git-scm.com/docs/gitignore
 """

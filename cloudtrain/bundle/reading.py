@@ -58,6 +58,11 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         os.close(self._handle)
 
+    @property
+    def size(self) -> int:
+        """Bytes the file had when it was opened."""
+        return self._status.st_size
+
     def read(self, size: int = _CHUNK) -> bytes:
         """The next bytes, at most ``size``; empty only at the end, where it was when the file was opened."""
         try:

@@ -175,10 +175,10 @@ def printable(path: str) -> str:
 
 def _refuse(state: _Walk) -> None:
     if state.unreadable and not state.refused:
-        raise _cannot_read(state.unreadable)
+        raise _cannot_read(sorted(state.unreadable))
     if state.refused:
         raise SpecError(
-            _listed(f"the code folder {state.root} holds what cannot ship:", state.refused + state.unreadable),
+            _listed(f"the code folder {state.root} holds what cannot ship:", sorted(state.refused + state.unreadable)),
             hint=f"Remove it, or leave it out: add its path to {Path(state.root, CLOUDTRAINIGNORE)}",
         )
 

@@ -16,22 +16,23 @@ TREE = dict.fromkeys(
     [
         "a.py", "b.bin", "foo", "x y", "trailing ", " leading", "#hash", "!bang", "star*", "q?", "br[a]", "1", "A.PY",
         "src/a.py", "src/b.bin", "src/foo/one", "src/foo/two.bin", "src/deep/foo/three", "data/x.bin", "data/y/x.bin",
-        "data/keep.txt", "docs/foo/a/b/c", "docs/foo.d/x", "a/b/c/d", "a/c", "a/x/c", "a/x/y/c", "ünï/çödé.bin", "tab\t",
+        "data/keep.txt", "docs/foo/a/b/c", "docs/foo.d/x", "a/b/c/d", "a/c", "a/x/c", "a/x/y/c", "ünï/çödé.bin",
     ],
     "content",
 )  # fmt: skip
-TREE.pop("tab\t")
 
 PATTERNS = [
-    "foo", "foo/", "/foo", "*.bin", "*.bin\n!b.bin", "src/*", "src/**", "/src", "src/foo", "foo/*", "**/foo", "a/**/c", "**",
-    "*", "*\n!*.py", "*\n!*/\n!*.py", "/*\n!/src/", "/*\n!src\nsrc/*\n!src/foo", "data/\n!data/keep.txt", "data/*\n!data/keep.txt",
-    "*/\n!src/", "*/", "/*/", "**/", "x y", "x\\ y", "trailing", "trailing ", "trailing\\ ", " leading", "\\#hash", "#hash",
-    "!bang", "\\!bang", "star\\*", "q\\?", "br\\[a\\]", "br[[]a]", "[0-9]", "[!a-z]*", "[^a-z]*", "[[:digit:]]", "[[:upper:]].*",
-    "[z-a]", "[", "a[", "foo\\", "\\", "/", "//", "!", "foo//", "//foo", "a//b", "**foo", "fo**", "a/***/c", "***",
-    "docs/foo/**", "docs/**/c", "docs/foo/**/c", "docs/*/a", "*/foo", "**/foo/**", "foo/**/", "**/*.bin", "ü*", "*é.bin",
-    "foo\r\n*.bin\r\n", "\ufefffoo", "\n\n  \nfoo\n", "foo   ", "foo\t", "a/b/\n!a/b/c", "a/*\n!a/b\n", "a/x/../c", "./foo", "?",
-    "*.bin\n!/data/\n", "foo\n!foo\nfoo", "!foo\nfoo", "*.PY", "a.PY", "*.[bp][iy]*", "src/[!f]*", "a/[!z]/c", "a[!b]c", "a?c",
-    "**/a/**/c", "**/[a-c]/*", "a/**", "/**", "/**/foo", "**/**/foo", "*foo*", "*\\.py", "\\a.py", "\\foo/", "[f]oo/", "[]", "[]]",
+    "foo", "foo/", "/foo", "*.bin", "*.bin\n!b.bin", "src/*", "src/**", "/src", "src/foo", "foo/*", "**/foo",
+    "a/**/c", "**", "*", "*\n!*.py", "*\n!*/\n!*.py", "/*\n!/src/", "/*\n!src\nsrc/*\n!src/foo",
+    "data/\n!data/keep.txt", "data/*\n!data/keep.txt", "*/\n!src/", "*/", "/*/", "**/", "x y", "x\\ y", "trailing",
+    "trailing ", "trailing\\ ", " leading", "\\#hash", "#hash", "!bang", "\\!bang", "star\\*", "q\\?", "br\\[a\\]",
+    "br[[]a]", "[0-9]", "[!a-z]*", "[^a-z]*", "[[:digit:]]", "[[:upper:]].*", "[z-a]", "[", "a[", "foo\\", "\\", "/",
+    "//", "!", "foo//", "//foo", "a//b", "**foo", "fo**", "a/***/c", "***", "docs/foo/**", "docs/**/c",
+    "docs/foo/**/c", "docs/*/a", "*/foo", "**/foo/**", "foo/**/", "**/*.bin", "ü*", "*é.bin", "foo\r\n*.bin\r\n",
+    "\ufefffoo", "\n\n  \nfoo\n", "foo   ", "foo\t", "a/b/\n!a/b/c", "a/*\n!a/b\n", "a/x/../c", "./foo", "?",
+    "*.bin\n!/data/\n", "foo\n!foo\nfoo", "!foo\nfoo", "*.PY", "a.PY", "*.[bp][iy]*", "src/[!f]*", "a/[!z]/c",
+    "a[!b]c", "a?c", "**/a/**/c", "**/[a-c]/*", "a/**", "/**", "/**/foo", "**/**/foo", "*foo*", "*\\.py", "\\a.py",
+    "\\foo/", "[f]oo/", "[]", "[]]",
 ]  # fmt: skip
 
 
@@ -42,6 +43,10 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shipped(root: Path) -> list[str]:
     return [file.path for file in scan(root).files]
+
+
+def why(root: Path, path: str | Path) -> str:
+    return str(explain(root, path))
 
 
 @pytest.mark.parametrize("rules", PATTERNS, ids=repr)
@@ -74,9 +79,8 @@ NAMES = st.sampled_from(["a", "b", "c", "ab", "a.b", "foo", "x y", ".h", "é"])
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
 SEGMENTS = st.one_of(
     NAMES,
-    st.sampled_from(
-        ["*", "**", "?", "*b", "a*", "[ab]", "[!a]", "[^b]*", "a[.]b", "[[:alpha:]]", "\\a", "?*", "***", "*.*"]
-    ),
+    st.sampled_from(["*", "**", "?", "*b", "a*", "?*", "***", "*.*", "\\a"]),
+    st.sampled_from(["[ab]", "[!a]", "[^b]*", "a[.]b", "[[:alpha:]]"]),
 )
 LINES = st.builds(
     lambda bang, root, parts, end: bang + root + "/".join(parts) + end,
@@ -86,6 +90,7 @@ LINES = st.builds(
     st.sampled_from(["", "", "/", " ", "/**", "\\ "]),
 )
 RULES = st.lists(LINES, min_size=1, max_size=5).map("\n".join)
+RULE_FILES = st.dictionaries(st.just("") | PATHS, RULES, min_size=1, max_size=3)  # by folder
 
 
 def plant_what_fits(root: Path, paths: list[str], rule_files: dict[str, str]) -> None:
@@ -102,7 +107,7 @@ def plant_what_fits(root: Path, paths: list[str], rule_files: dict[str, str]) ->
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     paths=st.lists(PATHS, min_size=1, max_size=12),
-    rules=st.dictionaries(st.just("") | PATHS, RULES, min_size=1, max_size=3),
+    rules=RULE_FILES,
 )
 def test_any_rules_mean_what_they_mean_to_git(repository: Path, paths: list[str], rules: dict[str, str]) -> None:
     clear(repository)
@@ -114,11 +119,10 @@ def test_rules_above_the_code_folder_count_up_to_the_repository(tmp_path: Path) 
     plant(tmp_path, {".gitignore": "*"})  # above the repository: not its business
     root = start_repository(tmp_path / "repo")
     plant(root, {".gitignore": "*.bin\n/pkg/code/secret\n/secret\nlog/\n", "pkg/.gitignore": "code/*.tmp\n!log/"})
-    code = plant(
-        root / "pkg" / "code", {"a.py": "", "x.bin": "", "secret": "", "s/secret": "", "t.tmp": "", "log/l": ""}
-    )
+    files = ["a.py", "x.bin", "secret", "s/secret", "t.tmp", "log/l"]
+    code = plant(root / "pkg" / "code", dict.fromkeys(files, ""))
     assert shipped(code) == git_says(code, "--exclude-standard") == ["a.py", "log/l", "s/secret"]
-    assert str(explain(code, "x.bin")) == "left out by ../../.gitignore:1: *.bin"
+    assert why(code, "x.bin") == "left out by ../../.gitignore:1: *.bin"
 
 
 def test_rules_above_do_not_count_without_a_repository(tmp_path: Path) -> None:
@@ -165,51 +169,33 @@ def test_cloudtrainignore_takes_back_what_a_deeper_gitignore_leaves_out(tmp_path
 
 
 def test_what_never_ships(tmp_path: Path) -> None:
-    never = [
-        ".git/config",
-        "sub/.git",
-        ".cloudtrain/runs/1/state.json",
-        "p/__pycache__/m.pyc",
-        "env/pyvenv.cfg",
-        "env/lib/x.py",
-    ]
-    plant(tmp_path, dict.fromkeys(never, "") | {"sub/train.py": "", ".cloudtrainignore": "!*\n"})
+    never = [".git/config", "sub/.git", ".cloudtrain/runs/1/state.json", "p/__pycache__/m.pyc"]
+    venv = ["env/pyvenv.cfg", "env/lib/x.py"]
+    plant(tmp_path, dict.fromkeys(never + venv, "") | {"sub/train.py": "", ".cloudtrainignore": "!*\n"})
     assert shipped(tmp_path) == [".cloudtrainignore", "sub/train.py"]
-    assert str(explain(tmp_path, "sub/.git")) == "left out: .git never ships"
-    assert (
-        str(explain(tmp_path, ".cloudtrain/runs/1")) == "left out with its folder .cloudtrain/: .cloudtrain never ships"
-    )
-    assert str(explain(tmp_path, "env/lib/x.py")) == "left out with its folder env/: a virtual environment never ships"
+    assert why(tmp_path, "sub/.git") == "left out: .git never ships"
+    assert why(tmp_path, ".cloudtrain/runs/1") == "left out with its folder .cloudtrain/: .cloudtrain never ships"
+    assert why(tmp_path, "env/lib/x.py") == "left out with its folder env/: a virtual environment never ships"
 
 
 def test_explain_names_file_line_and_pattern(tmp_path: Path) -> None:
-    plant(
-        tmp_path, {".gitignore": "# data\n\n*.bin\n!keep.bin", "d/.gitignore": "/sub/\n", "x.bin": "", "d/sub/x.py": ""}
-    )
+    plant(tmp_path, {".gitignore": "# data\n\n*.bin\n!keep.bin", "d/.gitignore": "/sub/\n", "d/sub/x.py": ""})
     reason = explain(tmp_path, "x.bin")
     assert reason is not None
-    assert (str(reason), reason.file, reason.line, reason.pattern) == (
-        "left out by .gitignore:3: *.bin",
-        ".gitignore",
-        3,
-        "*.bin",
-    )
-    assert (
-        str(explain(tmp_path, tmp_path / "d" / "sub" / "x.py"))
-        == "left out with its folder d/sub/ by d/.gitignore:1: /sub/"
-    )
-    assert str(explain(tmp_path, "not/there.bin")) == "left out by .gitignore:3: *.bin"
-    assert explain(tmp_path, "keep.bin") is None
-    assert explain(tmp_path, "./d/../train.py") is None
-    assert explain(tmp_path, ".") is None
-    assert str(explain(tmp_path, "../x.py")) == "lies outside the code folder, which is all that ships"
-    assert str(explain(tmp_path, "d/sub/")) == "left out by d/.gitignore:1: /sub/"
+    assert str(reason) == "left out by .gitignore:3: *.bin"
+    assert (reason.path, reason.file, reason.line, reason.pattern) == ("x.bin", ".gitignore", 3, "*.bin")
+    assert why(tmp_path, tmp_path / "d" / "sub" / "x.py") == "left out with its folder d/sub/ by d/.gitignore:1: /sub/"
+    assert why(tmp_path, "d/sub/") == "left out by d/.gitignore:1: /sub/"
+    assert why(tmp_path, "not/there.bin") == "left out by .gitignore:3: *.bin"
+    assert why(tmp_path, "../x.py") == "lies outside the code folder, which is all that ships"
+    for ships in ("keep.bin", "./d/../train.py", "."):
+        assert explain(tmp_path, ships) is None
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     paths=st.lists(PATHS, min_size=1, max_size=8),
-    rules=st.dictionaries(st.just("") | PATHS, RULES, min_size=1, max_size=2),
+    rules=RULE_FILES,
 )
 def test_explain_agrees_with_what_ships(repository: Path, paths: list[str], rules: dict[str, str]) -> None:
     clear(repository)

@@ -1,0 +1,124 @@
+"""``cloudtrain bundle`` as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.bundle.trees import plant
+
+JOB = "name: digits\nentry: train.py\ncode: src\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    plant(
+        tmp_path, {"job.yaml": JOB, "src/train.py": "x = 1\n", "src/run.sh": "#!/bin/sh\n", "src/big.bin": "x" * 2048}
+    )
+    plant(tmp_path, {"src/.cloudtrainignore": "\n*.bin\n"})
+    (tmp_path / "src" / "run.sh").chmod(0o755)
+    return tmp_path
+
+
+def bundle(project: Path, *words: str, code: int = 0) -> tuple[str, str]:
+    """Standard output and error of ``cloudtrain bundle`` started in the project, which must end with ``code``."""
+    argv = [str(Path(sys.executable).with_name("cloudtrain")), "bundle", *words]
+    env = os.environ | {"CLOUDTRAIN_HOME": str(project / "home")}
+    done = subprocess.run(argv, cwd=project, env=env, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert done.returncode == code, done.stderr
+    return done.stdout, done.stderr
+
+
+def test_list_shows_what_ships(project: Path) -> None:
+    out, err = bundle(project, "--list", "job.yaml")
+    *files, total, digest = out.splitlines()
+    assert [line.split() for line in files] == [
+        ["7", ".cloudtrainignore"],
+        ["x", "10", "run.sh"],
+        ["6", "train.py"],
+    ]
+    assert total == f"3 files, 23 bytes, from {project / 'src'}"
+    assert digest.startswith("digest sha256:")
+    assert err == ""
+
+
+def test_the_summary_names_the_biggest(project: Path) -> None:
+    plant(project, {f"src/f{n}.py": "y" * (100 + n) for n in range(6)})
+    out, _ = bundle(project, "job.yaml")
+    lines = out.splitlines()
+    assert lines[0].startswith("9 files, 638 bytes, from")
+    assert [line.split()[-1] for line in lines[3:]] == ["f5.py", "f4.py", "f3.py", "f2.py", "f1.py"]
+
+
+def test_json_is_all_there_is_on_stdout(project: Path) -> None:
+    short = json.loads(bundle(project, "--json", "job.yaml")[0])
+    assert (short["count"], short["size"], short["folder"]) == (3, 23, str(project / "src"))
+    assert short["biggest"][0] == {"path": "run.sh", "size": 10}
+    assert "files" not in short
+    full = json.loads(bundle(project, "--json", "--list", "job.yaml")[0])
+    assert full["digest"] == short["digest"]
+    assert [(file["path"], file["executable"]) for file in full["files"]] == [
+        (".cloudtrainignore", False),
+        ("run.sh", True),
+        ("train.py", False),
+    ]
+
+
+def test_output_writes_the_archive(project: Path) -> None:
+    report = json.loads(bundle(project, "-o", "code.tar.gz", "--json", "job.yaml")[0])
+    written = project / "code.tar.gz"
+    assert report["archive"] == {"path": "code.tar.gz", "size": written.stat().st_size}
+    with tarfile.open(written) as tar:
+        assert tar.getnames() == [".cloudtrainignore", "run.sh", "train.py"]
+    assert "wrote code.tar.gz, " in bundle(project, "-o", "code.tar.gz", "job.yaml")[0]
+
+
+def test_an_archive_that_would_ship_itself_is_refused(project: Path) -> None:
+    out, err = bundle(project, "-o", "src/code.tar.gz", "job.yaml", code=2)
+    assert out == ""
+    assert err.splitlines() == [
+        "cloudtrain: src/code.tar.gz lies in the code folder and would ship with the next run",
+        "Write it elsewhere, or add code.tar.gz to .cloudtrainignore.",
+    ]
+    bundle(project, "-o", "src/code.bin", "job.yaml")
+
+
+def test_why(project: Path) -> None:
+    assert bundle(project, "--why", "big.bin", "job.yaml")[0] == "big.bin: left out by .cloudtrainignore:2: *.bin\n"
+    assert bundle(project, "--why", "train.py", "job.yaml")[0] == "train.py: ships\n"
+    assert json.loads(bundle(project, "--json", "--why", "big.bin", "job.yaml")[0]) == {
+        "path": "big.bin",
+        "ships": False,
+        "reason": "left out by .cloudtrainignore:2: *.bin",
+        "rule": {"file": ".cloudtrainignore", "line": 2, "pattern": "*.bin"},
+    }
+    bundle(project, "--why", "big.bin", "--list", "job.yaml", code=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "message"),
+    [
+        ("no job file", 2, "nothing.yaml"),
+        ("a link that leaves", 2, "out is a link that leaves the code folder: -> /"),
+        ("no place to write", 3, "cannot write no/such/place.tar.gz"),
+    ],
+)
+def test_errors_are_sentences(project: Path, change: str, code: int, message: str) -> None:
+    words = ["job.yaml"]
+    match change:
+        case "no job file":
+            words = ["nothing.yaml"]
+        case "a link that leaves":
+            (project / "src" / "out").symlink_to("/")
+        case "no place to write":
+            words += ["-o", "no/such/place.tar.gz"]
+    out, err = bundle(project, *words, code=code)
+    assert out == ""
+    assert message in err
+    assert "Traceback" not in err

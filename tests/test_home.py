@@ -1,0 +1,43 @@
+"""Where things that outlive a project lie."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from cloudtrain.errors import MissingError
+from cloudtrain.home import home, home_folder
+
+
+def test_the_variable_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUDTRAIN_HOME", str(tmp_path / "mine"))
+    assert home() == tmp_path / "mine"
+    assert not home().exists()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLOUDTRAIN_HOME", "relative")
+    assert home() == tmp_path / "relative"
+
+
+def test_without_it_the_users_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUDTRAIN_HOME", "")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert home().is_relative_to(tmp_path)
+    assert home().name == "cloudtrain"
+
+
+def test_folders_in_it_are_for_the_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUDTRAIN_HOME", str(tmp_path / "not" / "yet" / "there"))
+    made = home_folder("cache", "bundle")
+    assert made == home() / "cache" / "bundle"
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in (made, made.parent, home())} == {0o700}
+    assert home_folder("cache", "bundle") == made
+
+
+def test_a_home_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CLOUDTRAIN_HOME", str(tmp_path / "file" / "home"))
+    with pytest.raises(MissingError, match="cannot make"):
+        home_folder()
