@@ -47,6 +47,8 @@ class Task(ABC):
 
     def schedule(self, optimizer: torch.optim.Optimizer, steps: int) -> torch.optim.lr_scheduler.LRScheduler | None:
         """A learning-rate schedule, stepped after each of ``steps`` optimizer steps. None by default."""
+        del optimizer, steps  # for those who override it
+        return None
 
     def measure(self, model: nn.Module, batch: Any) -> Mapping[str, Any]:
         """What to report about the test set: **sums over the samples of the batch**, by name. The loss by default.
