@@ -1,6 +1,7 @@
 """The ``cloudtrain`` command: one module per verb, loaded only when that verb is used.
 
-``cloudtrain --help`` shows the short texts below and imports nothing but click; tests/cli/test_imports.py holds the list.
+``cloudtrain --help`` shows the short texts below and imports nothing but click; tests/cli/test_imports.py holds the
+list.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ VERBS: dict[str, tuple[str, str]] = {
 class _Verbs(click.Group):
     """A group that knows its commands' names and short texts without importing them."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, _: click.Context) -> list[str]:
         return list(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
         return cast(click.Command, import_module(VERBS[cmd_name][0]).command)
@@ -43,7 +44,7 @@ class _Verbs(click.Group):
             ctx.fail(f"no such command {args[0]!r}{did_you_mean(args[0], VERBS)}")
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
 

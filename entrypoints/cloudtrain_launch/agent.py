@@ -1,8 +1,9 @@
 """Torch elastic's agent, in a process of its own below the launcher.
 
 Apart from the launcher because elastic answers SIGTERM by signalling whole process groups, dies by it before the
-workers exist, and blocks for minutes in places the launcher must be able to leave (facts 1.4 and 1.5). Static rendezvous,
-no restarts inside the job: a restart of the job from its checkpoint is the one kind that works on every cloud.
+workers exist, and blocks for minutes in places the launcher must be able to leave (read in torch 2.13). Static
+rendezvous, no restarts inside the job: a restart of the job from its checkpoint is the one kind that works on every
+cloud.
 """
 
 from __future__ import annotations

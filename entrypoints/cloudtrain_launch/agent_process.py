@@ -7,7 +7,7 @@ import selectors
 import signal
 import socket
 import sys
-from typing import Any, Optional
+from typing import Any
 
 from cloudtrain_launch import processes
 from cloudtrain_launch.agent import serve
@@ -21,9 +21,9 @@ class AgentProcess:
     def __init__(
         self, config_path: str, env: dict[str, str], log_path: str, show: ShowLine, selector: selectors.BaseSelector
     ) -> None:
-        self.status: Optional[int] = None
+        self.status: int | None = None
         """Exit status, once it has ended."""
-        self.outcome: Optional[dict[str, Any]] = None
+        self.outcome: dict[str, Any] | None = None
         """Its last word: ``{"error": text or None}``."""
         self.words: list[str] = []
         """The last lines of what it printed, elastic's own messages."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 Message = dict[str, Any]
 MAX_LINE = 4 << 20
@@ -81,7 +81,7 @@ class Channel:
         self.sock.close()
 
 
-def _decode(line: bytes) -> Optional[Message]:
+def _decode(line: bytes) -> Message | None:
     try:
         message = json.loads(line)
     except ValueError:

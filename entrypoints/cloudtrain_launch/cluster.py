@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Callable, Optional
+from typing import Callable
 
 from cloudtrain_launch.errors import LaunchError
 
@@ -25,10 +25,10 @@ class Cluster:
     """Name or address of every node, in rank order; all nodes have the same list."""
     port: int
     """Where node 0's launcher listens for the others."""
-    listen_fd: Optional[int] = None
+    listen_fd: int | None = None
     """A socket already listening there, inherited from whoever started this node."""
     folders: Mapping[str, str] = field(default_factory=dict)
-    """``CLOUDTRAIN_DATA_<CHANNEL>``, ``CLOUDTRAIN_OUTPUT_<NAME>`` and the fixed folders: variable -> path on this node."""
+    """Variable -> path on this node: ``CLOUDTRAIN_DATA_<CHANNEL>``, ``CLOUDTRAIN_OUTPUT_<NAME>``, the fixed ones."""
 
     @property
     def nodes(self) -> int:

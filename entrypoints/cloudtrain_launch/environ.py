@@ -8,7 +8,6 @@ import socket
 import struct
 import sys
 from collections.abc import Mapping
-from typing import Optional
 
 from cloudtrain_launch.cluster import Cluster
 from cloudtrain_launch.errors import LaunchError
@@ -53,7 +52,7 @@ def worker_environment(base: Mapping[str, str], spec: LaunchSpec, cluster: Clust
 
 
 def threads_per_process(processes: int, env: Mapping[str, str]) -> int:
-    """Cores of this node shared among its processes. Simulated nodes share one machine: CLOUDTRAIN_NODE_CORES says how much."""
+    """This node's cores over its processes. Simulated nodes share a machine: CLOUDTRAIN_NODE_CORES says how much."""
     cores = int(env.get("CLOUDTRAIN_NODE_CORES") or 0) or len(_affinity())
     return max(1, cores // processes)
 
@@ -66,7 +65,7 @@ _FOLDER = re.compile(r"\$\{(?:(data|outputs)\.([A-Za-z_][A-Za-z0-9_]*)|(checkpoi
 
 
 def substitute(text: str, cluster: Cluster) -> str:
-    """Put this node's folders in for ``${data.x} ${outputs.x} ${checkpoint} ${model} ${output}``; the rest is untouched."""
+    """Put this node's folders in for ``${data.x} ${outputs.x} ${checkpoint} ${model} ${output}``, and nothing else."""
 
     def folder(match: re.Match[str]) -> str:
         kind, name, fixed = match.groups()
@@ -81,7 +80,7 @@ def substitute(text: str, cluster: Cluster) -> str:
     return _FOLDER.sub(folder, text)
 
 
-def interface_towards(cluster: Cluster) -> Optional[str]:
+def interface_towards(cluster: Cluster) -> str | None:
     """The network interface that leads to node 0, for gloo: it would else take the one its own host name resolves to.
 
     Asks the kernel by connecting a UDP socket (no packet is sent), then finds the interface with that address. None
@@ -100,7 +99,7 @@ def interface_towards(cluster: Cluster) -> Optional[str]:
     return next((name for _, name in socket.if_nameindex() if _address_of(name) == own), None)
 
 
-def _address_of(interface: str) -> Optional[str]:
+def _address_of(interface: str) -> str | None:
     import fcntl
 
     siocgifaddr = 0x8915

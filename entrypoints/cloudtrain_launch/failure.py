@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Iterable, Optional
+from typing import Any
 
 from cloudtrain_launch import exits
 
@@ -32,10 +33,10 @@ class Failure:
     message: str
     time: float
     """Seconds since the epoch, on the clock of the node that saw it."""
-    rank: Optional[int] = None
-    status: Optional[int] = None
+    rank: int | None = None
+    status: int | None = None
     """Exit status of the rank; negative is a signal."""
-    traceback: Optional[str] = None
+    traceback: str | None = None
 
     @property
     def is_echo(self) -> bool:
@@ -57,10 +58,11 @@ class Failure:
 
     @classmethod
     def from_message(cls, data: dict[str, Any]) -> Failure:
-        return cls(**{name: data.get(name) for name in cls.__dataclass_fields__})
+        fields: dict[str, Any] = {name: data.get(name) for name in cls.__dataclass_fields__}
+        return cls(**fields)
 
 
-def root_cause(failures: Iterable[Failure]) -> Optional[Failure]:
+def root_cause(failures: Iterable[Failure]) -> Failure | None:
     """The failure to lead with: causes before echoes, then the earliest."""
     return min(failures, key=lambda f: (f.is_echo, f.time), default=None)
 

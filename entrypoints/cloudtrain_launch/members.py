@@ -1,13 +1,13 @@
 """The channel between the nodes' launchers.
 
-Torch elastic tells no node that another one failed: its workers go on computing, or wait in a collective until a timeout of many
-minutes (facts 1.4). So the launchers keep a connection of their own, a star around node 0: it shows who is missing at the
-start, spreads a failure or a preemption in milliseconds, and breaks at once when a node's launcher dies. A key in
-torch's store that everyone polls, the obvious alternative, cannot tell a dead node from a slow one, and needs torch
-loaded before anybody can be missed.
+Torch elastic tells no node that another one failed: its workers go on computing, or wait in a collective until a
+timeout of many minutes (seen with torch 2.13). So the launchers keep a connection of their own, a star around node 0:
+it shows who is missing at the start, spreads a failure or a preemption in milliseconds, and breaks at once when a
+node's launcher dies. A key in torch's store that everyone polls, the obvious alternative, cannot tell a dead node from
+a slow one, and needs torch loaded before anybody can be missed.
 
-What node k sends to node 0: ``hello``, then ``failure``, ``preempt``, ``joining``, ``done``, ``beat``. Node 0 sends the same
-on to all others, and ``go`` (all are here; the port of torch's store), ``bye`` (all are done), ``refused``.
+What node k sends to node 0: ``hello``, then ``failure``, ``preempt``, ``joining``, ``done``, ``beat``. Node 0 passes
+these on to all others, and sends ``go`` (all are here; the port of torch's store) and ``refused``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import selectors
 import socket
 import time
-from typing import Any, Optional
+from typing import Any
 
 from cloudtrain_launch import exits
 from cloudtrain_launch.channel import Channel, Handler, Message
@@ -25,7 +25,7 @@ from cloudtrain_launch.spec import LaunchSpec
 
 BEAT_SECONDS = 2.0
 SILENCE_SECONDS = 30.0
-"""A node that sent nothing for so long is lost, though its connection is not closed: a host or network that vanished."""
+"""A node silent for so long is lost, though its connection is not closed: its host or network vanished."""
 _CONNECT_SECONDS = 3.0
 
 
@@ -107,7 +107,7 @@ class Head(Members):
         super().__init__(cluster, spec, selector, hear)
         self._node_of: dict[Channel, int] = {}
         self._done: set[int] = set()
-        self._listener: Optional[socket.socket] = None
+        self._listener: socket.socket | None = None
         if cluster.nodes > 1:
             self._listener = _listen(cluster)
             selector.register(self._listener, selectors.EVENT_READ, self._accept)
@@ -159,7 +159,7 @@ class Head(Members):
         self._node_of[channel] = message["node"]
         self.hear({"kind": "here", "node": message["node"]})
 
-    def _refusal(self, message: Message) -> Optional[str]:
+    def _refusal(self, message: Message) -> str | None:
         expected = self._greeting()
         for name, value in expected.items():
             if message.get(name) != value:
@@ -183,7 +183,7 @@ class Member(Members):
 
     def __init__(self, cluster: Cluster, spec: LaunchSpec, selector: selectors.BaseSelector, hear: Handler) -> None:
         super().__init__(cluster, spec, selector, hear)
-        self._head: Optional[Channel] = None
+        self._head: Channel | None = None
         self._next_try = 0.0
         self.last_error = "not tried yet"
 
@@ -215,7 +215,7 @@ class Member(Members):
         self._watch(self._head)
         self._head.send({"kind": "hello", "node": self.cluster.node, **self._greeting()})
 
-    def _message(self, channel: Channel, message: Message) -> None:
+    def _message(self, _: Channel, message: Message) -> None:
         self.hear(message)
 
     def _lost(self, channel: Channel) -> None:

@@ -4,8 +4,8 @@ The launcher's loop. It waits for all nodes, lets torch elastic start the worker
 fails, a node that is lost, a signal, a start that takes too long. What happens is decided once (``_fail``,
 ``_preempt``), told to the other nodes, and ends in ``_stop``: SIGTERM for the workers, SIGKILL after a grace.
 
-If this process is killed at any point the kernel kills the agent, the wardens and the scripts, and the other nodes see their
-connection break; nothing on disk needs repair, since only the end report is written here.
+If this process is killed at any point the kernel kills the agent, the wardens and the scripts, and the other nodes see
+their connection break; nothing on disk needs repair, since only the end report is written here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import socket
 import tempfile
 import time
 from collections.abc import Mapping
-from typing import Optional
 
 from cloudtrain_launch import environ, exits, processes, report
 from cloudtrain_launch.agent_process import AgentProcess
@@ -52,11 +51,11 @@ class Node:
         self._signals: list[int] = []
         self._failures: list[Failure] = []
         self._preempted = False
-        self._kill_at: Optional[float] = None
-        self._leave_at: Optional[float] = None
+        self._kill_at: float | None = None
+        self._leave_at: float | None = None
         self._others_done: set[int] = set()
         self._told_done = False
-        self._store_port: Optional[socket.socket] = None
+        self._store_port: socket.socket | None = None
         self._started = time.time()
         self._selector = selectors.DefaultSelector()
         processes.adopt_orphans()
@@ -228,7 +227,7 @@ class Node:
             self._others_done.add(node)
         elif kind == "refused":
             self._fail(self._failure("not-started", f"node 0 refused this node: {message.get('reason')}"))
-        elif kind == "lost":
+        elif kind == "lost" and node not in self._others_done:
             self._others_done.add(node)
             if not self._stopping:
                 name = self.cluster.hosts[node]
@@ -267,16 +266,14 @@ class Node:
             timeout=int(self.spec.start_timeout) + 1,
         )
 
-    def _failure(
-        self, kind: str, message: str, rank: Optional[Rank] = None, traceback: Optional[str] = None
-    ) -> Failure:
+    def _failure(self, kind: str, message: str, rank: Rank | None = None, traceback: str | None = None) -> Failure:
         when = rank.error["time"] if rank and rank.error else time.time()
         number, status = (rank.rank, rank.status) if rank else (None, None)
         if kind == "exception":
             status = exits.FAILED
         return Failure(kind, self.cluster.node, message, when, number, status, traceback)
 
-    def _fail(self, failure: Failure, told: bool = False, but: Optional[Rank] = None) -> None:
+    def _fail(self, failure: Failure, told: bool = False, but: Rank | None = None) -> None:
         """Note a failure, tell the other nodes unless they told us, and stop."""
         self._failures.append(failure)
         if not told:
@@ -288,7 +285,7 @@ class Node:
             self._preempted = True
             self._stop(self.spec.grace)
 
-    def _stop(self, grace: float, but: Optional[Rank] = None) -> None:
+    def _stop(self, grace: float, but: Rank | None = None) -> None:
         if self._kill_at is None:
             self.sink.event("state", state="stopping")
             self._workers.signal(signal.SIGTERM, but)

@@ -1,15 +1,16 @@
 """What a process prints: kept byte for byte in a file, and shown line by line.
 
-A worker writes to a named pipe; the launcher reads it, so that output survives the worker's sudden end. For showing, bytes that are no UTF-8
-become ``\\xNN``, a progress bar that redraws itself with carriage returns becomes its last state, and a line without
-end is shown in pieces.
+A worker writes to a named pipe; the launcher reads it, so that output survives the worker's sudden end. For showing,
+bytes that are no UTF-8 become ``\\xNN``, a progress bar that redraws itself with carriage returns becomes its last
+state, and a line without end is shown in pieces.
 """
 
 from __future__ import annotations
 
 import codecs
+import io
 import os
-from typing import BinaryIO, Callable, Optional
+from typing import Callable
 
 _READ = 1 << 16
 MAX_SHOWN = 1 << 16
@@ -60,9 +61,9 @@ class Stream:
         self._lines = Lines(show)
         self._complain = complain
         self._log_path = log_path
-        self._log: Optional[BinaryIO] = None
+        self._log: io.FileIO | None = None
         try:
-            self._log = open(log_path, "ab", buffering=0)
+            self._log = io.FileIO(log_path, "a")
         except OSError as error:
             complain(f"output is shown but not kept: {error}")
 
@@ -83,7 +84,7 @@ class Stream:
         return True
 
     def finish(self, limit: int = 64 << 20) -> None:
-        """Read to the end of what is there now (at most ``limit`` bytes: a stray process may go on writing) and close."""
+        """Read what is there now, at most ``limit`` bytes since a stray process may go on writing, and close."""
         for _ in range(limit // _READ):
             if not self.pump():
                 break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Optional
+from typing import Any
 
 from cloudtrain_launch.failure import Failure, describe_status, root_cause
 from cloudtrain_launch.sink import Sink
@@ -32,13 +32,14 @@ def build(
     }
 
 
-def deliver(report: Report, folder: Optional[str], sink: Sink) -> None:
+def deliver(report: Report, folder: str | None, sink: Sink) -> None:
     """Say it, hand it to the follower, and write it to ``folder``."""
-    _say(report, sink)
+    if sink.wants_words:
+        _say(report, sink)
     _write(report, folder, sink)
 
 
-def _write(report: Report, folder: Optional[str], sink: Sink) -> None:
+def _write(report: Report, folder: str | None, sink: Sink) -> None:
     """Hand the report to the follower and put it into ``folder``; a full disk must not hide it from the log."""
     sink.event("report", report=report)
     if not folder:

@@ -14,7 +14,7 @@ import traceback
 import types
 from collections.abc import Sequence
 from functools import wraps
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 # Called with the exception and its traceback as text.
 Report = Callable[[BaseException, str], None]
@@ -69,7 +69,7 @@ def _report(error: BaseException, report: Report) -> None:
     sys.excepthook(type(error), error, trace)
 
 
-def _without_launcher(trace: Optional[types.TracebackType]) -> Optional[types.TracebackType]:
+def _without_launcher(trace: types.TracebackType | None) -> types.TracebackType | None:
     """Drop our own frames, and runpy's, from the top: the user reads only what is theirs."""
     while trace and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
         trace = trace.tb_next
@@ -91,7 +91,8 @@ def _end_interpreter(code: int) -> int:
 
 
 def on_process_group(announce: Callable[[str], None]) -> None:
-    """Call ``announce`` with ``joining`` when the script enters ``init_process_group`` and ``joined`` when it is through.
+    """Call ``announce`` with ``joining`` when the script enters ``init_process_group`` and ``joined`` when it is
+    through.
 
     If torch.distributed is loaded already it is wrapped at once, else when the script imports it: importing it here
     would be too early for a script that sets variables first.
@@ -127,7 +128,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         self._name = name
         self._then = then
 
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Optional[importlib.machinery.ModuleSpec]:
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if fullname != self._name:
             return None
         sys.meta_path.remove(self)

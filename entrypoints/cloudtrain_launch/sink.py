@@ -1,4 +1,4 @@
-"""Where a node's launcher says what happens: text for a cloud's log stream, or JSON lines for whoever follows the run."""
+"""Where a node's launcher says what happens: text for a cloud's log stream, JSON lines for whoever follows the run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import select
 import socket
 import sys
 import time
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 from cloudtrain_launch.channel import Channel
 
@@ -17,11 +17,12 @@ class TextSink:
     """``[node/rank] text`` on standard output, the launcher's own words as ``[node/-]``."""
 
     pressed = False
+    wants_words = True
 
     def __init__(self, node: int) -> None:
         self._node = node
 
-    def line(self, rank: Optional[int], text: str) -> None:
+    def line(self, rank: int | None, text: str) -> None:
         who = "-" if rank is None else str(rank)
         # One write with its newline, so that lines of several processes cannot join.
         sys.stdout.buffer.write(f"[{self._node}/{who}] {text}\n".encode("utf-8", "backslashreplace"))
@@ -40,6 +41,8 @@ class TextSink:
 class EventSink:
     """JSON lines on an inherited socket; ``pressed`` when the follower does not keep up."""
 
+    wants_words = False
+
     def __init__(self, node: int, fd: int) -> None:
         self._node = node
         self._channel = Channel(socket.socket(fileno=fd))
@@ -48,7 +51,7 @@ class EventSink:
     def pressed(self) -> bool:
         return not self._channel.closed and self._channel.pending > _PRESSED_BYTES
 
-    def line(self, rank: Optional[int], text: str) -> None:
+    def line(self, rank: int | None, text: str) -> None:
         self.event("line", rank=rank, text=text)
 
     def event(self, kind: str, **what: Any) -> None:

@@ -30,7 +30,7 @@ class LaunchSpec:
 
     @classmethod
     def load(cls, path: str) -> LaunchSpec:
-        """Read a spec file. Raises LaunchError if it is missing, broken, or of a version this launcher does not know."""
+        """Read a spec file. Raises LaunchError if it is missing, broken, or of a version unknown here."""
         try:
             with open(path, encoding="utf-8") as file:
                 data = json.load(file)

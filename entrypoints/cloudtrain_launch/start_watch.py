@@ -1,7 +1,7 @@
 """Bounds the start: all nodes connected, all workers started, all ranks in the process group, within ``start_timeout``.
 
-A rank counts as started when it enters ``init_process_group``. A script that never does so cannot be told from one that is slow,
-so it is left alone, unless every sign says that it hangs in an import.
+A rank counts as started when it enters ``init_process_group``. A script that never does so cannot be told from one that
+is slow, so it is left alone, unless every sign says that it hangs in an import.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from typing import Optional
 
 from cloudtrain_launch import processes
 from cloudtrain_launch.worker import STACK_SIGNAL, WorkerConfig
@@ -26,9 +25,9 @@ class StartWatch:
         self._ranks = ranks
         self._config = config
         self._timeout = timeout
-        self._went_at: Optional[float] = None
-        self._joining_at: Optional[float] = None
-        self._asked_at: Optional[float] = None
+        self._went_at: float | None = None
+        self._joining_at: float | None = None
+        self._asked_at: float | None = None
         self._checked_imports = False
         self.started_at = time.monotonic()
 
@@ -45,7 +44,7 @@ class StartWatch:
         """True once nodes are missing for longer than the timeout and ``reserve``."""
         return self._went_at is None and time.monotonic() - self.started_at > self._timeout + reserve
 
-    def late(self) -> Optional[tuple[Rank, str, Optional[str]]]:
+    def late(self) -> tuple[Rank, str, str | None] | None:
         """A rank that did not start in time, what is wrong with it, and where it hangs (a stack), or None."""
         if self._asked_at is not None:
             return self._verdict() if time.monotonic() - self._asked_at > _ANSWER_SECONDS else None
@@ -68,7 +67,7 @@ class StartWatch:
             if rank.script and STACK_SIGNAL is not None:
                 processes.send(rank.script, STACK_SIGNAL)
 
-    def _verdict(self) -> Optional[tuple[Rank, str, Optional[str]]]:
+    def _verdict(self) -> tuple[Rank, str, str | None] | None:
         self._asked_at = None
         self._checked_imports = True
         late = self._late_ranks()

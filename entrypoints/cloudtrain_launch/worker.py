@@ -16,6 +16,7 @@ from __future__ import annotations
 import faulthandler
 import io
 import json
+import multiprocessing.process
 import os
 import signal
 import socket
@@ -28,6 +29,9 @@ from cloudtrain_launch import exits, processes, script
 
 STACK_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else None
 """Asks a script's process to write where it is to ``stack_file``; out of the way of what scripts use themselves."""
+
+
+_MAIN_PROCESS = multiprocessing.process.current_process()
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,8 @@ def forked(config_path: str) -> None:
 
 def main() -> NoReturn:
     """The warden as a process of its own: ``python -m cloudtrain_launch.worker CONFIG``."""
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]  # the working folder of `python -m`; script.run puts the script's own there
     os._exit(exits.of_status(_warden(sys.argv[1], preloaded=False)))
 
 
@@ -144,8 +150,6 @@ def _prepare(config: WorkerConfig, announcer: Announcer, warden: int, preloaded:
     os.chdir(config.code)
     if preloaded:
         _look_fresh()
-    if not getattr(sys.flags, "safe_path", False):
-        del sys.path[0]  # the working folder of `python -m`; script.run puts the script's own there
     faulthandler.enable()
     if STACK_SIGNAL is not None:
         # Opened for good: the handler runs in signal context and can only write.
@@ -159,19 +163,23 @@ def _redirect(pipe: str) -> None:
     for source, target in ((null, 0), (out, 1), (out, 2)):
         os.dup2(source, target)
     # As `python -u`: what was printed just before os._exit or a kill is not lost in a buffer.
-    sys.stdin = open(0, encoding="utf-8")
-    sys.stdout = io.TextIOWrapper(open(1, "wb", 0), encoding="utf-8", errors="surrogateescape", write_through=True)
-    sys.stderr = io.TextIOWrapper(open(2, "wb", 0), encoding="utf-8", errors="backslashreplace", write_through=True)
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0)), encoding="utf-8")
+    sys.stdout = _unbuffered(1, errors="surrogateescape")
+    sys.stderr = _unbuffered(2, errors="backslashreplace")
+    for name in ("stdin", "stdout", "stderr"):
+        setattr(sys, f"__{name}__", getattr(sys, name))
+
+
+def _unbuffered(fd: int, errors: str) -> io.TextIOWrapper:
+    raw: Any = io.FileIO(fd, "w")
+    return io.TextIOWrapper(raw, encoding="utf-8", errors=errors, write_through=True)
 
 
 def _look_fresh() -> None:
     """Make a forked process look like a new interpreter where a script could tell the difference."""
-    import multiprocessing.process as mp
-
-    mp._current_process = mp._MainProcess()  # type: ignore[attr-defined]
-    mp._parent_process = None  # type: ignore[attr-defined]
-    mp._children = set()  # type: ignore[attr-defined]
+    multiprocessing.process._current_process = _MAIN_PROCESS  # type: ignore[attr-defined]
+    multiprocessing.process._parent_process = None  # type: ignore[attr-defined]
+    multiprocessing.process._children = set()  # type: ignore[attr-defined]
     if "numpy" in sys.modules:  # forked ranks would all draw the same numbers; fresh ones do not
         sys.modules["numpy"].random.seed()
     if "torch" in sys.modules:  # read at import in a fresh process, too late here

@@ -7,7 +7,7 @@ import selectors
 import signal
 import socket
 from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Callable
 
 from cloudtrain_launch import processes
 from cloudtrain_launch.channel import Channel, Message
@@ -22,16 +22,16 @@ class Rank:
 
     rank: int
     local_rank: int
-    warden: Optional[int] = None
+    warden: int | None = None
     """Process id of its warden, once started."""
-    script: Optional[int] = None
+    script: int | None = None
     """Process id of the user's script, once started."""
     joining: bool = False
     """Has entered ``init_process_group``."""
     joined: bool = False
-    error: Optional[Message] = None
+    error: Message | None = None
     """What it raised: ``message``, ``traceback``, ``time``."""
-    status: Optional[int] = None
+    status: int | None = None
     """Exit status, once ended; negative is a signal."""
 
 
@@ -71,7 +71,7 @@ class Workers:
     def all_ended(self) -> bool:
         return all(rank.status is not None for rank in self.ranks)
 
-    def signal(self, sig: int, but: Optional[Rank] = None) -> None:
+    def signal(self, sig: int, but: Rank | None = None) -> None:
         """Signal every rank that runs; its warden hands SIGTERM on to the script alone."""
         for rank in self.ranks:
             if rank.warden and rank.status is None and rank is not but:

@@ -1,0 +1,192 @@
+"""``cloudtrain run``: train here, the way the clouds would."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cloudtrain.providers.local.options import LocalOptions
+
+if TYPE_CHECKING:
+    from cloudtrain.providers.local.follow import Follower
+    from cloudtrain.runs.observer import Observer
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class _Seconds(click.ParamType[float]):
+    """``30``, ``30s``, ``0.5s``, ``10m``."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", str(value))
+        if not match:
+            self.fail(f"{value!r} is no duration; write 30s, 10m or 6h", param, ctx)
+        return float(match[1]) * _UNITS[match[2]]
+
+
+class _Ranks(click.ParamType[frozenset[int]]):
+    """``0,3``."""
+
+    name = "ranks"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[int]:
+        if isinstance(value, frozenset):
+            return value
+        if not re.fullmatch(r"\d+(,\d+)*", str(value)):
+            self.fail(f"{value!r} is no list of ranks; write 0 or 0,3", param, ctx)
+        return frozenset(int(text) for text in str(value).split(","))
+
+
+def _channels(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
+    channels = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise click.BadParameter(f"{text!r} is not CHANNEL=PATH", ctx, param)
+        channels[name] = Path(path)
+    return channels
+
+
+@click.command()
+@click.argument("job", type=click.Path(dir_okay=True, path_type=Path))
+@click.option("--nodes", type=click.IntRange(1, 256), help="Simulated nodes.  [default: from the job]")
+@click.option("--processes", type=click.IntRange(1, 1024), help="Processes per node.  [default: from the job]")
+@click.option(
+    "--isolation",
+    type=click.Choice(["auto", "netns", "none"]),
+    default="auto",
+    show_default=True,
+    help="netns: an address, host name and process tree of its own per node (Linux, no internet inside); "
+    "none: all on this machine's network.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "fork", "agents"]),
+    default="auto",
+    show_default=True,
+    help="fork: torch is loaded once for all; agents: fresh interpreters on every node, as on a cloud.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "gpu"]),
+    default="auto",
+    show_default=True,
+    help="auto takes GPUs if there is one for every process.",
+)
+@click.option("--data", multiple=True, metavar="CHANNEL=PATH", callback=_channels, help="Where a channel lies here.")
+@click.option("--ranks", type=_Ranks(), help="Show the output of these ranks only, such as 0,3.")
+@click.option("--grace", type=_Seconds(), default="30s", show_default=True, help="From SIGTERM to SIGKILL.")
+@click.option(
+    "--start-timeout",
+    type=_Seconds(),
+    default="10m",
+    show_default=True,
+    help="For all nodes to connect and all ranks to join.",
+)
+@click.option(
+    "--resume", metavar="RUN", help="Continue from the checkpoints of an earlier run, or `latest`."
+)
+@click.option("--live/--plain", default=None, help="Live view or plain lines.  [default: live on a terminal]")
+@click.option("--quiet", is_flag=True, help="Show the end only.")
+@click.option("--json", "as_json", is_flag=True, help="The end report on standard output, all else on standard error.")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def command(
+    job: Path,
+    args: tuple[str, ...],
+    ranks: frozenset[int] | None,
+    live: bool | None,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Train JOB here, on simulated nodes, exactly the way a cloud would start it. ARGS, behind --, go to the script.
+
+    \b
+    cloudtrain run job.yaml
+    cloudtrain run job.yaml --nodes 2 --processes 2 -- --epochs 1
+
+    Exit codes: 0 done, 1 the job failed, 2 the job file or the command line is wrong, 3 something is missing here,
+    130 interrupted, 143 stopped by SIGTERM.
+    """  # fmt: skip
+    from cloudtrain.providers.local.run import host_for
+
+    chosen = LocalOptions(args=args, **options)
+    with _signals() as stopper:
+        host = host_for(chosen)  # loads torch while the rest is imported and the job is read
+        try:
+            from cloudtrain.job import Job
+            from cloudtrain.providers.local.run import run_local
+
+            loaded = Job.load(job)
+            display = _display(ranks, live, quiet, as_json)
+        except BaseException:
+            host.discard()
+            raise
+        report = run_local(loaded, chosen, display, host=host, on_start=stopper.follow)
+    if as_json:
+        click.echo(json.dumps(report, indent=1))
+    elif not quiet:
+        _show_curve(report)
+    sys.exit(report["exit_code"])
+
+
+def _display(ranks: frozenset[int] | None, live: bool | None, quiet: bool, as_json: bool) -> Observer:
+    on_terminal = sys.stdout.isatty() and not quiet and not as_json
+    if live or (live is None and on_terminal):
+        from cloudtrain.display.live import LiveDisplay
+
+        return LiveDisplay(ranks)
+    from cloudtrain.display.plain import PlainDisplay
+
+    return PlainDisplay(sys.stderr if as_json else sys.stdout, ranks, quiet=quiet)
+
+
+def _show_curve(report: dict[str, Any]) -> None:
+    from cloudtrain.display.curve import draw_loss
+
+    curve = draw_loss(Path(report["folder"]) / "metrics", color=sys.stdout.isatty())
+    if curve:
+        click.echo(curve)
+
+
+class _Stopper:
+    """Turns SIGINT and SIGTERM into requests to stop; before the run has started they end the command at once."""
+
+    def __init__(self) -> None:
+        self._follower: Follower | None = None
+
+    def follow(self, follower: Follower) -> None:
+        self._follower = follower
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        if self._follower is None:
+            raise _Stopped(128 + number)
+        self._follower.request_stop(signal.Signals(number).name)
+
+
+class _Stopped(SystemExit):
+    """Stopped before anything ran."""
+
+
+@contextmanager
+def _signals() -> Iterator[_Stopper]:
+    stopper = _Stopper()
+    before = {number: signal.signal(number, stopper) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopper
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""How a run looks: plain lines, a live view on a terminal, the summary at its end."""

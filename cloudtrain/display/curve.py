@@ -1,0 +1,38 @@
+"""The loss curve, drawn in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cloudtrain.runs.metrics import MetricsReader, number
+
+
+def loss_points(metrics: Path) -> tuple[list[float], list[float]]:
+    """Steps and losses that rank 0 logged (the lowest rank that logged any), in order."""
+    by_rank: dict[int, list[tuple[float, float]]] = {}
+    for record in MetricsReader(metrics).new():
+        step, loss = number(record.get("step")), number(record.get("loss"))
+        if step is not None and loss is not None and isinstance(record.get("rank"), int):
+            by_rank.setdefault(record["rank"], []).append((step, loss))
+    points = by_rank[min(by_rank)] if by_rank else []
+    return [step for step, _ in points], [loss for _, loss in points]
+
+
+def draw_loss(metrics: Path, *, width: int = 78, height: int = 14, color: bool = False) -> str | None:
+    """The curve as lines of text, or None where there is nothing to draw or plotext is not installed."""
+    steps, losses = loss_points(metrics)
+    if len(steps) < 2:
+        return None
+    try:
+        import plotext as plot
+    except ImportError:
+        return None
+    plot.clear_figure()
+    plot.plot(steps, losses, marker="braille")
+    plot.title("loss")
+    plot.xlabel("step")
+    plot.plotsize(width, height)
+    if not color:
+        plot.theme("clear")
+    drawn: str = plot.build()
+    return drawn if color else plot.uncolorize(drawn)

@@ -1,0 +1,61 @@
+"""The words before and after a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cloudtrain.runs.observer import RunInfo
+
+_LONG_TRACEBACK = 40
+
+
+def heading(info: RunInfo) -> str:
+    """``digits-...: 2 nodes x 2 processes on CPU``."""
+    nodes = "1 node" if info.nodes == 1 else f"{info.nodes} nodes"
+    processes = "1 process" if info.processes == 1 else f"{info.processes} processes"
+    return f"run {info.run_id}: {nodes} x {processes} on {info.device}"
+
+
+def ending(report: dict[str, Any]) -> Iterator[str]:
+    """The end of a run, the first failure and its traceback first, then where everything lies."""
+    root = report["root"]
+    if root:
+        yield f"failed first: {root['message']}"
+        yield from _indented(root["traceback"])
+        yield from _others(report, root)
+    yield f"{report['state']} after {report['seconds']:.1f} s, exit code {report['exit_code']}"
+    if report["stopped_by"] or report["state"] == "PREEMPTED":
+        yield f"  continue with: cloudtrain run ... --resume {report['run_id']}"
+    for name in ("logs", "model"):
+        if name == "logs" or any(Path(report[name]).iterdir()):
+            yield f"  {name:<8} {shown(report[name])}"
+    metrics = Path(report["folder"]) / "metrics"
+    if any(metrics.iterdir()):
+        yield f"  metrics  {shown(metrics)}"
+
+
+def shown(path: str | Path) -> str:
+    """A path as short as it can be written from here."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # another drive on Windows
+        return str(path)
+    return relative if not relative.startswith("..") else str(path)
+
+
+def _indented(traceback: str | None) -> Iterator[str]:
+    lines = (traceback or "").splitlines()
+    if len(lines) > _LONG_TRACEBACK:
+        lines = [*lines[: _LONG_TRACEBACK // 2], "...", *lines[-_LONG_TRACEBACK // 2 :]]
+    yield from (f"    {line}" for line in lines)
+
+
+def _others(report: dict[str, Any], root: dict[str, Any]) -> Iterator[str]:
+    others = [failure for failure in report["failures"] if failure["message"] != root["message"]]
+    for failure in others[:4]:
+        yield f"then: {failure['message'].splitlines()[0]}"
+    if len(others) > 4:
+        yield f"then: {len(others) - 4} more, see report.json"

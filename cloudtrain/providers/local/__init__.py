@@ -1,0 +1,9 @@
+"""This machine as a provider: N simulated nodes of M processes, started the way a cloud would start them.
+
+translate  job and options -> what to start, as plain data (pure)
+contract   what a node finds in its environment
+client     the port: start the nodes, hear them, stop them
+host       the process that holds the nodes: loads torch once, forks each node
+isolation  a host name and an address of its own for every node (Linux)
+devices    which GPUs each node gets
+"""

@@ -1,0 +1,179 @@
+"""The port to the host process: start it, hand it the request, hear the nodes, stop them."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cloudtrain import shipped
+from cloudtrain.errors import MissingError
+
+Event = dict[str, Any]
+
+
+class HostProcess:
+    """One host process (host.py), started early and given its request later."""
+
+    def __init__(self, isolation: str, engine: str, extra_env: Mapping[str, str] | None = None) -> None:
+        self.isolation = isolation
+        self.engine = engine
+        # The path of a Unix socket has room for about a hundred bytes, and TMPDIR may be long.
+        place = tempfile.gettempdir()
+        self.folder = Path(tempfile.mkdtemp(prefix="cloudtrain-", dir=place if len(place) < 60 else "/tmp"))
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self.folder / "events"))
+        self._listener.listen(128)
+        self._listener.setblocking(False)
+        self.env = _environment(extra_env or {})
+        command = (
+            "import sys; sys.path.pop(0); from cloudtrain.providers.local import host;"
+            f"host.main({isolation!r}, {engine!r})"
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-u", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env
+        )  # fmt: skip
+        assert self._process.stdin and self._process.stdout
+        os.set_blocking(self._process.stdout.fileno(), False)
+        self._selector.register(self._listener, selectors.EVENT_READ, None)
+        self._selector.register(self._process.stdout, selectors.EVENT_READ, _Lines(self._process.stdout.fileno()))
+        self.ended = False
+        """The host process has closed its output: no node is left."""
+
+    def start(
+        self, nodes: list[dict[str, str]], *, secrets: Mapping[str, str], shm_gib: int | None, grace: float
+    ) -> None:
+        """Hand over the request. ``secrets`` are variables with their values, for the nodes' environment alone."""
+        self._say(
+            kind="run",
+            nodes=nodes,
+            env={**self.env, **secrets},
+            events=str(self.folder / "events"),
+            folder=str(self.folder),
+            launch=str(shipped.entrypoints() / "launch.py"),
+            shm_gib=shm_gib,
+            grace=grace,
+        )
+
+    def stop(self) -> None:
+        """SIGTERM to every node's launcher; SIGKILL when its grace is long over."""
+        self._say(kind="stop")
+
+    def kill(self) -> None:
+        """SIGKILL to every node's launcher; the kernel and the host process end what is below."""
+        self._say(kind="kill")
+
+    def kill_host(self) -> None:
+        """SIGKILL to the host process itself, for when it does not answer."""
+        self._process.kill()
+
+    def events(self, timeout: float) -> Iterator[Event]:
+        """What has been said since, by the host process and by the nodes; waits up to ``timeout`` seconds for some."""
+        for key, _ in self._selector.select(timeout):
+            if key.data is None:
+                self._accept()
+                continue
+            lines: _Lines = key.data
+            yield from lines.read()
+            if lines.ended:
+                self._selector.unregister(key.fileobj)
+                if key.fileobj is self._process.stdout:
+                    self.ended = True
+                else:
+                    key.fileobj.close()  # type: ignore[union-attr]
+
+    def drained(self) -> bool:
+        """True when no node's connection is open any more, so nothing further will be said."""
+        return self.ended and len(self._selector.get_map()) == 1
+
+    def close(self) -> None:
+        """End the host process and remove its folder. Nodes that still run are stopped by it first."""
+        assert self._process.stdin and self._process.stdout
+        try:
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass
+        self._process.wait()
+        for key in list(self._selector.get_map().values()):
+            if key.fileobj is not self._process.stdout:
+                key.fileobj.close()  # type: ignore[union-attr]
+        self._process.stdout.close()
+        self._selector.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def discard(self) -> None:
+        """End a host process that has not been given anything."""
+        self._process.send_signal(signal.SIGKILL)
+        self.close()
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            return
+        sock.setblocking(False)
+        self._selector.register(sock, selectors.EVENT_READ, _Lines(sock.fileno()))
+
+    def _say(self, **message: Any) -> None:
+        assert self._process.stdin
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):  # it has ended; the events tell
+            pass
+
+
+class _Lines:
+    """JSON lines from a file descriptor that does not block."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._pending = bytearray()
+        self.ended = False
+
+    def read(self) -> Iterator[Event]:
+        try:
+            data = os.read(self._fd, 1 << 20)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.ended = True
+            return
+        self._pending += data
+        *lines, rest = bytes(self._pending).split(b"\n")
+        self._pending = bytearray(rest)
+        yield from map(json.loads, lines)
+
+
+def _environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment with ``extra``, and our entrypoints importable. Foreign launchers' variables are
+    removed by the node's launcher; those that torch reads when it is loaded are removed here."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PET_", "TORCHELASTIC_"))}
+    env.update(extra)
+    paths = [str(shipped.entrypoints()), env.get("PYTHONPATH", "")]
+    env["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    return env
+
+
+def require_torch() -> None:
+    """Raise MissingError unless torch can be imported by the Python that runs us."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        raise MissingError(
+            "a local run needs torch, which this Python does not have", hint="pip install 'cloudtrain[local]'"
+        )
+    if sys.platform == "win32":
+        raise MissingError("`run` needs Linux or macOS", hint="use WSL; all other commands work on Windows")

@@ -1,0 +1,38 @@
+"""What a local node finds in its environment: the counterpart of a cloud's in-container contract.
+
+``entrypoints/cloudtrain_launch/cluster.py`` reads it; CLOUDTRAIN_HOSTS and CLOUDTRAIN_PORT are added by the host
+process, which knows the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def node_environment(
+    node: int,
+    *,
+    run: Path,
+    temporary: Path,
+    cores: int,
+    data: Mapping[str, Path],
+    outputs: Mapping[str, Path],
+    checkpoints: Path,
+) -> dict[str, str]:
+    """The variables of node ``node`` of the run in folder ``run``. ``data`` and ``outputs`` are by name."""
+    return {
+        "CLOUDTRAIN_PROVIDER": "local",
+        "CLOUDTRAIN_SPEC": str(run / "spec.json"),
+        "CLOUDTRAIN_NODE_RANK": str(node),
+        "CLOUDTRAIN_NODE_DIR": str(run / "nodes" / str(node)),
+        "CLOUDTRAIN_NODE_TMP": str(temporary / f"node-{node}"),
+        "CLOUDTRAIN_NODE_CORES": str(cores),
+        "CLOUDTRAIN_LOG_DIR": str(run / "logs"),
+        "CLOUDTRAIN_CHECKPOINT_DIR": str(checkpoints),
+        "CLOUDTRAIN_OUTPUT_DIR": str(run / "output"),
+        "CLOUDTRAIN_MODEL_DIR": str(run / "model"),
+        "CLOUDTRAIN_METRICS_DIR": str(run / "metrics"),
+        **{f"CLOUDTRAIN_DATA_{name.upper()}": str(path) for name, path in data.items()},
+        **{f"CLOUDTRAIN_OUTPUT_{name.upper()}": str(path) for name, path in outputs.items()},
+    }

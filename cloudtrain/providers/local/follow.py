@@ -1,0 +1,110 @@
+"""Follows the nodes of a local run to their end, and stops them when asked to.
+
+Whatever happens here, the nodes end: if this process dies, the host process sees its input close and stops them.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from cloudtrain.providers.local.client import Event, HostProcess
+from cloudtrain.runs.folder import RunFolder
+from cloudtrain.runs.metrics import MetricsReader
+from cloudtrain.runs.observer import Observer
+from cloudtrain.runs.state import State
+
+_METRICS_SECONDS = 0.25
+
+
+class Follower:
+    """The loop. ``request_stop`` may be called from a signal handler or another thread, also before the loop runs."""
+
+    def __init__(
+        self, host: HostProcess, folder: RunFolder, observer: Observer, *, nodes: int, runtime: float | None
+    ) -> None:
+        self.reports: dict[int, dict[str, Any]] = {}
+        self.statuses: dict[int, int] = {}
+        self.fault: str | None = None
+        self.isolation: str | None = None
+        self.isolation_problem: str | None = None
+        self.stopped_by: str | None = None
+        self.last_metrics: dict[str, Any] = {}
+        self.state = State.PENDING
+        self._host = host
+        self._folder = folder
+        self._observer = observer
+        self._nodes = nodes
+        self._runtime = runtime
+        self._asked = 0
+        self._obeyed = 0
+        self._deadline: float | None = None
+        self._metrics = MetricsReader(folder.metrics)
+        self._next_metrics = 0.0
+
+    def request_stop(self, cause: str) -> None:
+        """Ask for the end: the first time in order, the second time at once, the third time whatever it takes."""
+        self._asked += 1
+        self.stopped_by = self.stopped_by or cause
+
+    def run(self) -> None:
+        """Follow until the last node has ended."""
+        while not self._host.drained():
+            for event in self._host.events(0.1):
+                self._hear(event)
+            self._obey()
+            self._check_runtime()
+            if time.monotonic() > self._next_metrics:
+                self._read_metrics()
+            self._observer.tick()
+        self._read_metrics()
+        if self.isolation is not None and self.fault is None and len(self.statuses) < self._nodes:
+            self.fault = "the host process ended before its nodes did (was it killed?)"
+
+    def _hear(self, event: Event) -> None:
+        kind = event["kind"]
+        if kind == "line":
+            self._observer.line(event["node"], event["rank"], event["text"])
+        elif kind == "state":
+            self._enter({"running": State.RUNNING, "stopping": State.STOPPING}.get(event["state"], State.PROVISIONING))
+        elif kind == "report":
+            self.reports[event["node"]] = event["report"]
+        elif kind == "ended":
+            self.statuses[event["node"]] = event["status"]
+        elif kind == "isolation":
+            self.isolation, self.isolation_problem = event["isolation"], event["reason"]
+        elif kind == "fault":
+            self.fault = event["message"]
+
+    def _enter(self, state: State) -> None:
+        order = [State.PENDING, State.PROVISIONING, State.RUNNING, State.STOPPING]
+        if order.index(state) <= order.index(self.state):
+            return  # a later node repeats what an earlier one said
+        self.state = state
+        if state is State.RUNNING and self._runtime is not None:
+            self._deadline = time.monotonic() + self._runtime
+        self._folder.update_state(state=state.value, isolation=self.isolation)
+        self._observer.state(state)
+
+    def _obey(self) -> None:
+        while self._obeyed < self._asked:
+            self._obeyed += 1
+            if self._obeyed == 1:
+                self._observer.note(f"{self.stopped_by}: stopping all ranks; once more to kill them")
+                self._host.stop()
+            elif self._obeyed == 2:
+                self._observer.note("killing all nodes")
+                self._host.kill()
+            else:
+                self._host.kill_host()
+
+    def _check_runtime(self) -> None:
+        if self._deadline is not None and time.monotonic() > self._deadline and not self._asked:
+            self._observer.note(f"limits.runtime: {self._runtime:g} s are over")
+            self.request_stop("runtime")
+
+    def _read_metrics(self) -> None:
+        self._next_metrics = time.monotonic() + _METRICS_SECONDS
+        for record in self._metrics.new():
+            self.last_metrics.update((name, value) for name, value in record.items() if name not in ("rank", "time"))
+            self._observer.metric(record)

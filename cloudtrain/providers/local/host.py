@@ -1,0 +1,233 @@
+"""The process that holds the simulated nodes of one run.
+
+It loads torch once and forks every node from that (``fork``), or starts a fresh interpreter per node, as a cloud would
+(``agents``). It is started before the job file is read, so that loading torch costs the user no time of its own.
+
+Speaks JSON lines: hears ``run`` (what to start), ``stop`` and ``kill`` on standard input, says ``isolation``,
+``started``, ``ended`` and ``fault`` on standard output. When standard input ends, whoever started the run is gone, and
+the nodes are stopped: a run never outlives its command. Imports nothing of cloudtrain but its neighbours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from cloudtrain.providers.local import isolation
+from cloudtrain_launch import processes
+
+Plan = dict[str, Any]
+_KILL_AFTER_STOP_SECONDS = 15.0
+
+
+def main(wanted_isolation: str, engine: str) -> None:
+    """Run as ``python -c``, with the isolation (auto, netns, none) and the engine (fork, agents)."""
+    said = os.dup(1)
+    os.dup2(2, 1)
+    host = _Host(said, wanted_isolation, engine)
+    try:
+        host.run()
+    except Exception:  # noqa: BLE001 - whatever it is, the command line must hear it rather than see a silent end
+        host.say("fault", message=traceback.format_exc())
+    finally:
+        processes.kill_descendants(os.getpid())
+        os._exit(0)
+
+
+class _Host:
+    def __init__(self, said: int, wanted_isolation: str, engine: str) -> None:
+        self._said = said
+        self._wanted = wanted_isolation
+        self._engine = engine
+        self._running: dict[int, int] = {}
+        self._kill_at: float | None = None
+        self._network: isolation.Network | None = None
+        self._pending = bytearray()
+        self._plan: Plan | None = None
+        self._problem: str | None = None
+        self._wake = socket.socketpair()
+
+    def say(self, kind: str, **what: Any) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._said, json.dumps({"kind": kind, **what}).encode() + b"\n")
+
+    def run(self) -> None:
+        os.setsid()  # the terminal's Ctrl-C is for the command line alone
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        processes.adopt_orphans()
+        isolated, reason = self._enter()
+        reader = threading.Thread(target=self._await_plan, args=(isolated,))
+        reader.start()
+        if self._engine == "fork":
+            _load_torch()
+        reader.join()
+        if self._plan is None:
+            return
+        if self._problem and self._wanted == "netns":
+            self.say("isolation", isolation=None, reason=self._problem)
+            return
+        self.say("isolation", isolation="netns" if self._network else "none", reason=self._problem or reason)
+        self._start(self._plan)
+        self._watch()
+
+    def _enter(self) -> tuple[bool, str | None]:
+        if self._wanted == "none":
+            return False, None
+        try:
+            isolation.enter()
+        except isolation.IsolationError as error:
+            self._problem = str(error)
+            return False, str(error)
+        return True, None
+
+    def _await_plan(self, isolated: bool) -> None:
+        """Beside the import of torch: read the plan, and build the network it needs."""
+        while b"\n" not in self._pending:
+            data = os.read(0, 1 << 16)
+            if not data:
+                return
+            self._pending += data
+        line, _, rest = bytes(self._pending).partition(b"\n")
+        self._pending = bytearray(rest)
+        plan: Plan = json.loads(line)
+        if isolated:
+            try:
+                self._network = isolation.Network(len(plan["nodes"]), Path(plan["folder"]))
+            except isolation.IsolationError as error:
+                self._problem = str(error)
+        self._plan = plan
+
+    def _start(self, plan: Plan) -> None:
+        for end in self._wake:
+            end.setblocking(False)
+        signal.set_wakeup_fd(self._wake[1].fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        gc.freeze()  # the collector would touch, and so copy, every page the nodes share
+        listener = None if self._network else _listen_on_loopback()
+        hosts = self._network.names if self._network else ["127.0.0.1"] * len(plan["nodes"])
+        port = isolation.PORT if listener is None else listener.getsockname()[1]
+        plan["host"] = os.getpid()
+        for node, env in enumerate(plan["nodes"]):
+            env = {**env, "CLOUDTRAIN_HOSTS": ",".join(hosts), "CLOUDTRAIN_PORT": str(port)}
+            pid = self._fork(node, plan)
+            if pid == 0:
+                _become_node(plan, node, env, listener if node == 0 else None, self._network is not None, self._engine)
+            self._running[pid] = node
+            self.say("started", node=node, pid=pid)
+        if listener:
+            listener.close()
+
+    def _fork(self, node: int, plan: Plan) -> int:
+        return self._network.fork(node, plan["shm_gib"]) if self._network else os.fork()
+
+    def _watch(self) -> None:
+        selector = selectors.DefaultSelector()
+        selector.register(0, selectors.EVENT_READ)
+        selector.register(self._wake[0], selectors.EVENT_READ)
+        while self._running:
+            for key, _ in selector.select(0.5):
+                if key.fd == 0:
+                    if not self._obey():
+                        selector.unregister(0)
+                else:
+                    self._wake[0].recv(4096)
+            for pid, status in processes.reap().items():
+                if pid in self._running:
+                    self.say("ended", node=self._running.pop(pid), status=status)
+            if self._kill_at is not None and time.monotonic() > self._kill_at:
+                self._signal(signal.SIGKILL)
+
+    def _obey(self) -> bool:
+        """Do what standard input says; False when it has ended."""
+        data = os.read(0, 1 << 16)
+        if not data:
+            self._stop()
+            return False
+        self._pending += data
+        *lines, rest = bytes(self._pending).split(b"\n")
+        self._pending = bytearray(rest)
+        for line in lines:
+            if json.loads(line)["kind"] == "stop":
+                self._stop()
+            else:
+                self._signal(signal.SIGKILL)
+        return True
+
+    def _stop(self) -> None:
+        if self._kill_at is None and self._plan:
+            self._signal(signal.SIGTERM)
+            self._kill_at = time.monotonic() + self._plan["grace"] + _KILL_AFTER_STOP_SECONDS
+
+    def _signal(self, sig: int) -> None:
+        for pid in self._running:
+            processes.send(pid, sig)
+
+
+def _load_torch() -> None:
+    import torch.distributed.launcher.api  # noqa: F401 - the costly part
+
+    import launch  # noqa: F401 - the nodes call it
+
+
+def _listen_on_loopback() -> socket.socket:
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    sock.listen(128)
+    return sock
+
+
+def _become_node(
+    plan: Plan, node: int, env: dict[str, str], listener: socket.socket | None, own_pids: bool, engine: str
+) -> None:
+    """In the forked child: from here on this process is node ``node``'s launcher."""
+    code = 125
+    try:
+        processes.default_signals()
+        os.setsid()
+        # SIGTERM, so that a node whose host is killed still stops its workers in order.
+        processes.die_with_parent(0 if own_pids else plan["host"], signal.SIGTERM)
+        events = socket.socket(socket.AF_UNIX)
+        events.connect(plan["events"])
+        _redirect(Path(env["CLOUDTRAIN_LOG_DIR"]) / f"node-{node}.log")
+        keep = {events.fileno()}
+        env["CLOUDTRAIN_EVENTS_FD"] = str(events.fileno())
+        if listener:
+            keep.add(listener.fileno())
+            env["CLOUDTRAIN_LISTEN_FD"] = str(listener.fileno())
+        processes.close_inherited(keep)
+        if engine == "agents":
+            for fd in keep:
+                os.set_inheritable(fd, True)
+            os.execve(sys.executable, [sys.executable, "-u", plan["launch"]], {**plan["env"], **env})
+        os.environ.clear()
+        os.environ.update({**plan["env"], **env})
+        import launch
+
+        code = launch.main(dict(os.environ))
+    except BaseException:  # noqa: BLE001 - a forked node must not run on as a second host
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _redirect(log: Path) -> None:
+    null = os.open(os.devnull, os.O_RDONLY)
+    try:
+        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError:  # a full or read-only disk must not stop the node; the launcher says so itself
+        out = os.open(os.devnull, os.O_WRONLY)
+    for source, target in ((null, 0), (out, 1), (out, 2)):
+        os.dup2(source, target)

@@ -1,0 +1,162 @@
+"""A network, a host name and a process tree of its own for every simulated node, by Linux namespaces.
+
+Nothing has a name in the system: the namespaces live only in the processes inside them and in open file descriptors,
+so nothing is left behind however a run ends, and any number of runs can use the same addresses. The host process
+enters namespaces of its own first; in them it builds a bridge, and per node a network namespace joined to it. A node
+is the first process of its process namespace as well, as it would be in a container.
+
+Root may do all this; others need unprivileged user namespaces, which some systems forbid.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+_MS_BIND, _MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 4096, 16384, 1 << 18, 2, 4, 8
+
+PORT = 29400
+"""Where node 0's launcher listens; each node has all ports to itself."""
+
+
+class IsolationError(Exception):
+    """This machine does not let us; the message says what failed."""
+
+
+def enter() -> None:
+    """Move this process, still single-threaded, into namespaces of its own. Raises IsolationError."""
+    if sys.platform != "linux":
+        raise IsolationError("network namespaces exist on Linux only")
+    if not _ip_command():
+        raise IsolationError("the `ip` command is missing (package iproute2)")
+    uid, gid = os.geteuid(), os.getegid()
+    try:
+        if uid:
+            _unshare(CLONE_NEWUSER)
+            Path("/proc/self/setgroups").write_text("deny")
+            Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
+            Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+        _unshare(CLONE_NEWNS | CLONE_NEWNET)
+        _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
+        _ip("link set lo up")
+    except OSError as error:
+        raise IsolationError(f"namespaces are not permitted here: {error}") from error
+
+
+class Network:
+    """The nodes' network: made once, from any thread of a process that has called ``enter``."""
+
+    def __init__(self, nodes: int, folder: Path) -> None:
+        """Build it. ``folder`` gets the hosts file. Raises IsolationError."""
+        self.names = [f"node-{node}" for node in range(nodes)]
+        self._netns: list[int] = []
+        self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY)
+        try:
+            self._build(nodes)
+            self._hosts_file(folder)
+        except OSError as error:
+            raise IsolationError(f"the nodes' network could not be made: {error}") from error
+
+    def fork(self, node: int, shm_gib: int | None) -> int:
+        """Fork; in the child, become ``node``: its network, its host name, process 1 of its own process tree."""
+        _unshare(CLONE_NEWPID)
+        try:
+            pid = os.fork()
+        finally:
+            if os.getpid() != 1:
+                _setns(self._own_pids, CLONE_NEWPID)
+        if pid == 0:
+            self._become(node, shm_gib)
+        return pid
+
+    def _become(self, node: int, shm_gib: int | None) -> None:
+        _setns(self._netns[node], CLONE_NEWNET)
+        _unshare(CLONE_NEWNS | CLONE_NEWUTS)
+        socket.sethostname(self.names[node])
+        _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+        if shm_gib:
+            _mount("shm", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={shm_gib}g,mode=1777")
+
+    def _build(self, nodes: int) -> None:
+        """Namespaces belong to threads, so the commands started here run where this thread is at that moment."""
+        ours = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        for _ in range(nodes):
+            _unshare(CLONE_NEWNET)
+            self._netns.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY))
+        _setns(ours, CLONE_NEWNET)
+        _ip(
+            "link add nodes type bridge\nlink set nodes up",
+            *(
+                f"link add veth{node} type veth peer name eth0 netns /proc/{os.getpid()}/fd/{fd}\n"
+                f"link set veth{node} master nodes up"
+                for node, fd in enumerate(self._netns)
+            ),
+        )
+        for node, fd in enumerate(self._netns):
+            _setns(fd, CLONE_NEWNET)
+            _ip("link set lo up", f"addr add {_address(node)}/16 dev eth0", "link set eth0 up")
+        _setns(ours, CLONE_NEWNET)
+
+    def _hosts_file(self, folder: Path) -> None:
+        file = folder / "hosts"
+        lines = ["127.0.0.1 localhost", "::1 localhost"]
+        for node, name in enumerate(self.names):
+            # The second spelling is what torch's store looks up for a peer of its IPv6 socket.
+            lines += [f"{_address(node)} {name}", f"::ffff:{_address(node)} {name}"]
+        file.write_text("\n".join(lines) + "\n")
+        _mount(str(file), "/etc/hosts", None, _MS_BIND)
+
+
+def _address(node: int) -> str:
+    number = node + 1
+    return f"10.77.{number // 256}.{number % 256}"
+
+
+def _ip_command() -> str | None:
+    return shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def _ip(*lines: str) -> None:
+    command = _ip_command()
+    if command is None:
+        raise OSError("the `ip` command is missing")
+    result = subprocess.run(
+        [command, "-batch", "-"], check=False, input="\n".join(lines), capture_output=True, text=True
+    )
+    if result.returncode:
+        raise OSError(f"ip: {result.stderr.strip()}")
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+
+
+def _unshare(flags: int) -> None:
+    _check(_libc().unshare(flags), "unshare")
+
+
+def _setns(fd: int, kind: int) -> None:
+    _check(_libc().setns(fd, kind), "setns")
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    def text(value: str | None) -> bytes | None:
+        return value.encode() if value is not None else None
+
+    _check(_libc().mount(text(source), text(target), text(kind), ctypes.c_ulong(flags), text(data)), f"mount {target}")

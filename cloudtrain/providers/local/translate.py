@@ -1,0 +1,209 @@
+"""Job and options in, what to start out: plain data, from pure functions.
+
+What a local run cannot honour is refused here, with the reason; what makes no difference on one's own machine is
+named in ``LocalRequest.notes``, so that nothing is passed over in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cloudtrain.errors import SpecError
+from cloudtrain.job import Job
+from cloudtrain.providers.local.contract import node_environment
+from cloudtrain.providers.local.options import LocalOptions
+from cloudtrain.runs.folder import RunFolder
+
+# Read once, when an interpreter or a library starts: a process that has loaded torch already would not see them.
+_READ_AT_START = ("PYTHON", "LD_", "DYLD_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TORCH", "PYTORCH", "ATEN_")
+
+
+@dataclass(frozen=True)
+class LocalRequest:
+    """What the host process is asked to start."""
+
+    spec: dict[str, Any]
+    """The launch spec, for ``spec.json``."""
+    nodes: list[dict[str, str]]
+    """The environment of every node."""
+    secrets: dict[str, str]
+    """Variable of the job -> variable of this shell whose value it gets; values are never written down."""
+    shm_gib: int | None
+    notes: list[str]
+    """What of the job does not apply here."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the request depends on besides the job: this machine, as found."""
+
+    cores: int
+    gpus: tuple[str, ...] = ()
+
+
+def check(job: Job, options: LocalOptions) -> None:
+    """Raise SpecError for what a local run cannot do."""
+    if job.process_shape == "per-node":
+        raise SpecError(
+            f"framework: {job.framework} runs one process per node with its own rendezvous; `run` cannot do that yet",
+            hint="frameworks that run here: pytorch, accelerate, lightning, deepspeed",
+        )
+    unknown = sorted(set(options.data) - set(job.data))
+    if unknown:
+        raise SpecError(f"--data {unknown[0]}: the job has no such channel; it has {', '.join(job.data) or 'none'}")
+
+
+def translate(
+    job: Job,
+    options: LocalOptions,
+    *,
+    folder: RunFolder,
+    temporary: Path,
+    checkpoints: Path,
+    machine: Machine,
+) -> LocalRequest:
+    """The request for a run in ``folder``. Raises SpecError for what is missing or cannot be done."""
+    check(job, options)
+    nodes = options.nodes or job.resources.nodes
+    processes = options.processes or job.processes
+    data = {name: data_folder(job, name, options.data) for name in job.data}
+    outputs = {name: _output_folder(job, name, folder) for name in job.outputs}
+    gpus = _gpus(options, machine, nodes, processes)
+    return LocalRequest(
+        spec=_spec(job, options, folder, processes),
+        nodes=[
+            {
+                **node_environment(
+                    node,
+                    run=folder.path,
+                    temporary=temporary,
+                    cores=max(1, machine.cores // nodes),
+                    data={name: _share(job, name, path, folder, node) for name, path in data.items()},
+                    outputs=outputs,
+                    checkpoints=checkpoints,
+                ),
+                **({"CUDA_VISIBLE_DEVICES": gpus[node] if gpus else ""} if machine.gpus else {}),
+            }
+            for node in range(nodes)
+        ],
+        secrets=_secrets(job),
+        shm_gib=job.resources.shm_gib,
+        notes=[*_notes(job, options), *_device_notes(job, options, machine, nodes * processes, gpus)],
+    )
+
+
+def needs_fresh_interpreter(job: Job) -> dict[str, str]:
+    """Variables of the job that must be set before torch is loaded."""
+    return {name: value for name, value in job.environment.env.items() if name.startswith(_READ_AT_START)}
+
+
+def data_folder(job: Job, name: str, given: Mapping[str, Path]) -> Path:
+    """Where channel ``name`` lies on this machine. Raises SpecError if it has no local place."""
+    if name in given:
+        path = given[name].absolute()
+    else:
+        uri = job.data[name].uri_for("local")
+        if uri is None or "://" in uri.removeprefix("file://"):
+            raise SpecError(
+                f"data.{name} has no local place" + (f": {uri}" if uri else ""),
+                hint=f"give one: --data {name}=PATH, or data.{name}.uri.local in the job file",
+            )
+        path = job.folder / uri.removeprefix("file://")
+    return path
+
+
+def _share(job: Job, name: str, path: Path, folder: RunFolder, node: int) -> Path:
+    return path if job.data[name].shard == "replicate" else folder.node(node) / "data" / name
+
+
+def _output_folder(job: Job, name: str, folder: RunFolder) -> Path:
+    from cloudtrain.spec.fields import for_provider
+
+    uri = for_provider(job.outputs[name], "local")
+    if uri is None or "://" in uri.removeprefix("file://"):
+        return folder.path / "outputs" / name
+    return job.folder / uri.removeprefix("file://")
+
+
+def _spec(job: Job, options: LocalOptions, folder: RunFolder, processes: int) -> dict[str, Any]:
+    kind = "entry" if job.entry else "module" if job.module else "task"
+    env = dict(job.environment.env)
+    env["CLOUDTRAIN_CHECKPOINT_KEEP"] = str(job.checkpoint.keep)
+    if job.checkpoint.every:
+        env["CLOUDTRAIN_CHECKPOINT_EVERY"] = str(job.checkpoint.every)
+    return {
+        "version": 1,
+        "run_id": folder.run_id,
+        "kind": kind,
+        "target": job.start,
+        "args": [*job.argv, *options.args],
+        "env": env,
+        "processes_per_node": processes,
+        "grace": options.grace,
+        "start_timeout": options.start_timeout,
+        "code": "code",
+    }
+
+
+def _secrets(job: Job) -> dict[str, str]:
+    found = {}
+    for name, reference in job.environment.secrets_for("local").items():
+        if reference is None:
+            raise SpecError(
+                f"environment.secrets.{name} has no local source",
+                hint=f"give one, such as  {name}: {{local: env:{name}}}",
+            )
+        found[name] = reference.removeprefix("env:")
+    return found
+
+
+def _gpus(options: LocalOptions, machine: Machine, nodes: int, processes: int) -> list[str] | None:
+    from cloudtrain.providers.local.devices import share_out
+
+    if options.device == "cpu":
+        return None
+    shared = share_out(list(machine.gpus), nodes, processes)
+    if options.device == "gpu" and shared is None:
+        raise SpecError(
+            f"--device gpu: {nodes} x {processes} processes need as many GPUs, this machine shows {len(machine.gpus)}",
+            hint="use fewer --nodes or --processes, or --device cpu",
+        )
+    return shared
+
+
+def _notes(job: Job, options: LocalOptions) -> Iterator[str]:
+    resources, environment = job.resources, job.environment
+    unused = {
+        "resources.instance": resources.instance,
+        "resources.disk_gib": resources.disk_gib,
+        "environment.image": environment.image,
+        "environment.torch": environment.torch,
+        "environment.requirements": environment.requirements,
+        "spot": job.spot.enabled or None,
+        "retries.failure": job.retries.failure or None,
+        "limits.pending": job.limits.pending,
+        "limits.cost_usd": job.limits.cost_usd,
+        "overrides": job.overrides or None,
+    }
+    names = [name for name, value in unused.items() if value is not None]
+    if names:
+        yield f"not used by a local run, which takes this machine and this Python as they are: {', '.join(names)}"
+    if resources.shm_gib and options.isolation == "none":
+        yield "resources.shm_gib is not applied without --isolation netns"
+
+
+def _device_notes(
+    job: Job, options: LocalOptions, machine: Machine, processes: int, gpus: list[str] | None
+) -> Iterator[str]:
+    wanted = job.resources.accelerator
+    if gpus:
+        if wanted:
+            yield f"the job names {wanted}; this run uses the GPUs of this machine"
+        return
+    if machine.gpus and options.device == "auto":
+        yield f"{processes} processes need as many GPUs, this machine shows {len(machine.gpus)}: training on CPU"
+    elif wanted:
+        yield f"the job names {wanted}; this run trains on CPU"

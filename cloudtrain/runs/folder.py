@@ -1,0 +1,169 @@
+"""The folder of one run: ``.cloudtrain/runs/<id>/`` next to the job file.
+
+    run.json      the state, replaced as a whole        logs/        rank-<r>.log, node-<k>.log
+    job.yaml      the job as it ran                     metrics/     rank-<r>.jsonl
+    spec.json     what the launchers were given         checkpoints/ model/ output/ outputs/<name>/
+    code/         the code as it shipped                nodes/<k>/   report.json of each node
+    report.json   the end report                        lock         held while the run is followed
+
+A run whose state says it is going on while nobody holds its lock was cut off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cloudtrain.errors import MissingError, SpecError
+
+LATEST = "latest"
+
+
+def new_run_id(name: str) -> str:
+    """``digits-20261130-201500-k3f9``: the job's name, the local time, and four letters against collisions."""
+    letters = "".join(secrets.choice("abcdefghijkmnpqrstuvwxyz23456789") for _ in range(4))
+    return f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{letters}"
+
+
+class RunFolder:
+    """Paths and files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, project: Path, run_id: str) -> RunFolder:
+        """Make the folder of a new run under ``project``. Raises MissingError if the disk does not let us."""
+        runs = project / ".cloudtrain" / "runs"
+        folder = cls(runs / run_id)
+        try:
+            for name in ("logs", "metrics", "nodes", "checkpoints", "model", "output"):
+                (folder.path / name).mkdir(parents=True)
+            ignore = runs.parent / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n")
+        except OSError as error:
+            raise cannot_write(error, folder.path) from error
+        return folder
+
+    @classmethod
+    def find(cls, project: Path, run_id: str) -> RunFolder:
+        """The folder of an earlier run; ``latest`` is the newest. Raises SpecError if there is none."""
+        runs = project / ".cloudtrain" / "runs"
+        path = runs / run_id
+        if Path(run_id).name != run_id or not (path / "run.json").is_file():
+            known = sorted(p.name for p in runs.glob("*/run.json") if p.parent.name != LATEST) if runs.is_dir() else []
+            hint = f"the newest here is {known[-1]}" if known else None
+            raise SpecError(f"there is no run {run_id!r} in {runs}", hint=hint)
+        return cls(path.resolve())
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics"
+
+    @property
+    def code(self) -> Path:
+        return self.path / "code"
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.json"
+
+    def node(self, node: int) -> Path:
+        return self.path / "nodes" / str(node)
+
+    def read_state(self) -> dict[str, Any]:
+        """What run.json says. Raises SpecError if it is no run's state."""
+        return read_json(self.path / "run.json")
+
+    def write_state(self, state: dict[str, Any]) -> None:
+        write_json(self.path / "run.json", state)
+
+    def update_state(self, **changes: Any) -> None:
+        """Change some fields of run.json. A disk that is full must not end a run that goes on without it."""
+        with contextlib.suppress(MissingError, SpecError):
+            self.write_state({**self.read_state(), **changes})
+
+    def make_latest(self) -> None:
+        """Point ``latest`` at this run, by a rename, so that it always points somewhere."""
+        link = self.path.parent / LATEST
+        new = self.path.parent / f".{LATEST}-{self.run_id}"
+        with contextlib.suppress(OSError):  # a file system without links: then there is no `latest`
+            new.symlink_to(self.run_id)
+            new.replace(link)
+
+    @contextlib.contextmanager
+    def followed(self) -> Iterator[None]:
+        """Hold the lock that says that somebody is with this run."""
+        with (self.path / "lock").open("w") as file:
+            _lock(file.fileno())
+            yield
+
+    def is_followed(self) -> bool:
+        try:
+            with (self.path / "lock").open("r") as file:
+                return not _lock(file.fileno())
+        except OSError:
+            return False
+
+
+def _lock(fd: int) -> bool:
+    """Take the file's lock for as long as it is open; False if another process has it."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file of a run. Raises SpecError if it is not there or not that."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SpecError(f"{path} cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        raise SpecError(f"{path} does not hold an object")
+    return data
+
+
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """Replace a file as a whole, so that a reader, or a crash, never meets half of it."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        new.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise cannot_write(error, path) from error
+
+
+def cannot_write(error: OSError, path: Path) -> MissingError:
+    """The error for a folder that cannot be written: full, read-only, not ours."""
+    return MissingError(
+        f"cannot write {path}: {error.strerror or error}",
+        hint="free some space there, or run from a folder you may write to",
+    )

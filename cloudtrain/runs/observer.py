@@ -1,0 +1,51 @@
+"""Who is told about a run while it goes on: a terminal, a log, a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cloudtrain.runs.state import State
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What is known of a run when it starts."""
+
+    run_id: str
+    folder: Path
+    nodes: int
+    processes: int
+    """Processes per node."""
+    engine: str
+    device: str
+
+    @property
+    def ranks(self) -> int:
+        return self.nodes * self.processes
+
+
+class Observer:
+    """Hears everything and does nothing; subclasses show what they like. Called from one thread."""
+
+    def begin(self, info: RunInfo) -> None:
+        """The request has been handed over."""
+
+    def note(self, text: str) -> None:
+        """Something the user should know: what does not apply here, what is being waited for."""
+
+    def state(self, state: State) -> None:
+        """The run has entered a state."""
+
+    def line(self, node: int, rank: int | None, text: str) -> None:
+        """A line a rank printed, or, without a rank, one of the node's launcher."""
+
+    def metric(self, record: dict[str, Any]) -> None:
+        """A record that a rank logged."""
+
+    def tick(self) -> None:
+        """Called a few times a second."""
+
+    def end(self, report: dict[str, Any]) -> None:
+        """The run is over; the end report, as in report.json."""

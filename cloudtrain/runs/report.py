@@ -1,0 +1,102 @@
+"""The end report of a run: its state, what failed first, where everything lies. Written to ``report.json``.
+
+Put together from the nodes' own end reports (entrypoints/cloudtrain_launch/report.py) and from how their launchers
+ended: a launcher that was killed has written none.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from cloudtrain.runs.folder import RunFolder
+from cloudtrain.runs.state import State
+
+Report = dict[str, Any]
+NodeReports = Mapping[int, Report]
+NOT_STARTED = 124
+
+
+def final_state(stopped_by: str | None, statuses: Mapping[int, int], reports: NodeReports) -> State:
+    """The state a run ended in. ``stopped_by`` is SIGINT, SIGTERM, runtime or None; ``statuses`` are the launchers'."""
+    if statuses and all(status == 0 for status in statuses.values()):
+        return State.SUCCEEDED
+    if stopped_by:
+        return {"SIGTERM": State.PREEMPTED, "runtime": State.TIMED_OUT}.get(stopped_by, State.STOPPED)
+    if any(report["outcome"] == "preempted" for report in reports.values()):
+        return State.PREEMPTED
+    return State.FAILED
+
+
+def build(
+    folder: RunFolder,
+    *,
+    state: State,
+    started: float,
+    statuses: Mapping[int, int],
+    reports: NodeReports,
+    fault: str | None,
+    metrics: Mapping[str, Any],
+    stopped_by: str | None,
+) -> Report:
+    """The report of a run that is over. Times are seconds since the epoch; ``metrics`` are the last known values."""
+    root = root_failure(statuses, reports, fault) if state is State.FAILED else None
+    return {
+        "version": 1,
+        "run_id": folder.run_id,
+        "state": state.value,
+        "exit_code": 5 if fault else state.exit_code,
+        "stopped_by": stopped_by,
+        "started": started,
+        "ended": time.time(),
+        "seconds": round(time.time() - started, 3),
+        "root": root,
+        "nodes": [
+            {"node": node, "status": status, "outcome": reports[node]["outcome"] if node in reports else None}
+            for node, status in sorted(statuses.items())
+        ],
+        "ranks": [rank for _, report in sorted(reports.items()) for rank in report["ranks"]],
+        "failures": all_failures(reports),
+        "metrics": dict(metrics),
+        "folder": str(folder.path),
+        "logs": str(folder.logs),
+        "model": str(folder.model),
+    }
+
+
+def all_failures(reports: NodeReports) -> list[Report]:
+    """Every failure any node heard of, once, the earliest first."""
+    found: dict[tuple[Any, ...], Report] = {}
+    for report in reports.values():
+        for failure in report["failures"]:
+            found.setdefault((failure["kind"], failure["node"], failure["rank"], failure["message"]), failure)
+    return sorted(found.values(), key=lambda failure: float(failure["time"]))
+
+
+def root_failure(statuses: Mapping[int, int], reports: NodeReports, fault: str | None) -> Report | None:
+    """What to lead with: a fault of ours, a launcher that was killed, else the cause that the nodes agreed on."""
+    if fault:
+        return _failure("fault", None, f"cloudtrain's host process failed: {fault.strip().splitlines()[-1]}", fault)
+    roots: list[Report] = [report["root"] for report in reports.values() if report["root"]]
+    roots.sort(key=lambda root: (root["kind"] in ("node-lost", "launcher"), root["time"]))
+    # A killed launcher reports nothing; the others only see that it is lost.
+    killed = [(node, status) for node, status in sorted(statuses.items()) if status < 0 and node not in reports]
+    if killed and all(root["kind"] == "node-lost" for root in roots):
+        node, status = killed[0]
+        return _failure("node-lost", node, f"node {node}: its launcher was killed by {signal.Signals(-status).name}")
+    if roots:
+        return roots[0]
+    failed = [(node, status) for node, status in sorted(statuses.items()) if status]
+    if failed:
+        node, status = failed[0]
+        return _failure("launcher", node, f"node {node}: its launcher ended with {status} and without a report")
+    return _failure("launcher", None, "no node was started")
+
+
+def _failure(kind: str, node: int | None, message: str, traceback: str | None = None) -> Report:
+    return {
+        "kind": kind, "node": node, "rank": None, "status": None, "message": message, "traceback": traceback,
+        "time": time.time(),
+    }  # fmt: skip
