@@ -354,7 +354,7 @@ class Job(Section):
     @property
     def code_folder(self) -> Path:
         """The folder that ships with the job, absolute."""
-        return self.folder / self.code
+        return (self.folder / self.code).resolve()
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Job:

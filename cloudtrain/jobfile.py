@@ -14,6 +14,8 @@ from cloudtrain.spec.native import is_text
 from cloudtrain.spec.problems import JobFileError, Problem, dotted
 from cloudtrain.spec.yamltext import MOST_BYTES, Document, NotYaml, read
 
+_NEVER_FOLD = 1 << 30
+
 __all__ = ["JobFileError", "Problem", "dump", "load", "parse"]
 
 
@@ -41,7 +43,7 @@ def parse(text: str | bytes, path: Path | None = None) -> Job:
 def dump(job: Job) -> str:
     """YAML of what differs from the defaults, in the order of the fields."""
     return yaml.dump(
-        job.given(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=False
+        job.given(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_NEVER_FOLD, default_flow_style=False
     )
 
 
@@ -76,12 +78,13 @@ class _Dumper(yaml.SafeDumper):
         return True
 
     def text(self, data: str) -> yaml.ScalarNode:
-        plain = is_text(data) and data != "<<"
-        return self.represent_scalar("tag:yaml.org,2002:str", str(data), style=None if plain else "'")
+        style = '"' if not data.isprintable() else None if is_text(data) and data != "<<" else "'"
+        return self.represent_scalar("tag:yaml.org,2002:str", str(data), style=style)
 
     def words(self, data: tuple[object, ...]) -> yaml.SequenceNode:
         return self.represent_sequence("tag:yaml.org,2002:seq", data)
 
 
-_Dumper.add_multi_representer(str, _Dumper.text)
+_Dumper.add_representer(str, _Dumper.text)
+_Dumper.add_multi_representer(str, _Dumper.text)  # Duration
 _Dumper.add_representer(tuple, _Dumper.words)

@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cloudtrain import shipped
 from cloudtrain.errors import MissingError, SpecError, did_you_mean
 
-# What running a template leaves in it; it is no part of the template.
-_LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".cloudtrain", ".DS_Store")
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+# What running a template may leave in it besides what its own .gitignore names; it is no part of the template.
+_LEFT_OUT = ["__pycache__", "*.pyc", ".cloudtrain", ".DS_Store"]
 
 
 @dataclass(frozen=True)
@@ -74,12 +79,29 @@ def _copy(template: Path, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".cloudtrain-init-", dir=folder) as stage:
-            copied = Path(shutil.copytree(template, Path(stage, "copy"), ignore=_LEFT_OUT))
+            copied = Path(shutil.copytree(template, Path(stage, "copy"), ignore=_left_out(template)))
             for item in sorted(copied.iterdir()):
                 moved.append(item.rename(folder / item.name))
     except BaseException:
         _take_back(moved, made)
         raise
+
+
+def _left_out(template: Path) -> Callable[[str, list[str]], set[str]]:
+    from pathspec import GitIgnoreSpec
+
+    rules = template / ".gitignore"
+    spec = GitIgnoreSpec.from_lines([*_LEFT_OUT, *(rules.read_text("utf-8").splitlines() if rules.is_file() else [])])
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        return {name for name in names if _ignored(spec, Path(folder, name), template)}
+
+    return ignored
+
+
+def _ignored(spec: GitIgnoreSpec, path: Path, template: Path) -> bool:
+    name = path.relative_to(template).as_posix()
+    return spec.match_file(f"{name}/" if path.is_dir() else name)
 
 
 def _take_back(moved: list[Path], made: list[Path]) -> None:

@@ -16,12 +16,16 @@ from cloudtrain.job import Job
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 IDENTITY = "urn:cloudtrain:job-file:1"
 
+_STARTS = ("entry", "module", "task")  # exactly one
+
 
 def job_file_schema() -> dict[str, Any]:
     """JSON Schema, draft 2020-12, as plain data."""
     made = Job.model_json_schema(schema_generator=_Generator)
     made["title"] = "cloudtrain job file"
-    made["oneOf"] = [{"required": [start]} for start in ("entry", "module", "task")]
+    made["oneOf"] = [{"required": [start]} for start in _STARTS]
+    for start in _STARTS:
+        made["properties"][start]["type"] = "string"  # an empty one would count as given
     return {"$schema": DIALECT, "$id": IDENTITY, **made}
 
 

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -23,7 +23,8 @@ _MOST_VALUES = 50_000
 _DEEPEST = 64
 _TOO_DEEP = f"more than {_DEEPEST} levels deep; a job file has a few"
 
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What YAML forbids, and the three that YAML 1.1 takes for line breaks and YAML 1.2 for text.
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u2028\u2029]")
 _PLAIN, _QUOTED = "plain", "quoted"
 _TAGS = {yaml.ScalarNode: "tag:yaml.org,2002:str", yaml.MappingNode: "tag:yaml.org,2002:map",
          yaml.SequenceNode: "tag:yaml.org,2002:seq"}  # fmt: skip
@@ -40,6 +41,9 @@ _WORDING = {
     r"found undefined alias '(.*)'": "the alias names no anchor above it",
     r"found duplicate anchor .*": "this anchor is already used in the file",
 }
+
+
+_UNREAD = object()  # stands for a value with a flaw of its own, so that it does not count as missing too
 
 
 class NotYaml(Exception):
@@ -65,7 +69,12 @@ def read(content: str | bytes) -> Document:
     text = _decoded(content).removeprefix("\ufeff")
     lines = _Lines(text)
     if bad := _UNPRINTABLE.search(text):
-        raise NotYaml(f"the character {shown(bad.group())} cannot stand in YAML", *lines.place(bad.start()))
+        hint = (
+            "" if bad.group() == "\0" or "\ud800" <= bad.group() <= "\udfff" else "; in double quotes write it as shown"
+        )
+        raise NotYaml(
+            f"the character {shown(bad.group())} cannot stand in YAML as it is{hint}", *lines.place(bad.start())
+        )
     root = _composed(text, lines)
     return _Reader(lines).document(root)
 
@@ -86,7 +95,7 @@ def _decoded(content: str | bytes) -> str:
 
 
 class _Lines:
-    """Turns offsets into lines and columns as editors count them (PyYAML also counts U+0085, U+2028 and U+2029)."""
+    """Turns offsets into lines and columns as editors count them."""
 
     def __init__(self, text: str) -> None:
         self._length = len(text)
@@ -107,7 +116,7 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.depth > _DEEPEST:
-            raise yaml.MarkedYAMLError(problem=_TOO_DEEP, problem_mark=self.get_mark())
+            raise yaml.MarkedYAMLError(problem=_TOO_DEEP, problem_mark=cast(Any, self).peek_event().start_mark)
         self.depth += 1
         try:
             return super().compose_node(parent, index)
@@ -137,7 +146,7 @@ def _worded(problem: str) -> str:
     for pattern, words in _WORDING.items():
         if re.fullmatch(pattern, problem):
             return words
-    return f"not YAML: {problem}"
+    return problem if problem == _TOO_DEEP else f"not YAML: {problem}"
 
 
 class _Reader:
@@ -243,7 +252,7 @@ class _Reader:
     def _unread(self, node: yaml.Node, path: Path, message: str) -> object:
         self._document.unread.add(path)
         self._flaw(node, path, message)
-        return None
+        return _UNREAD
 
     def _flaw(self, node: yaml.Node, path: Path, message: str) -> None:
         self._document.flaws[self._at(node)] = (path, message)

@@ -1,0 +1,67 @@
+"""cloudtrain validate: what it prints, where, and how it exits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.running import cloudtrain
+
+GOOD = "name: digits\nentry: train.py\nresources: {nodes: 2, processes_per_node: 4}\n"
+BAD = "name: Digits\nentry: train.py\nresorces: {}\n"
+
+
+def project(folder: Path, text: str) -> Path:
+    (folder / "train.py").touch()
+    file = folder / "job.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_a_valid_job_is_one_line(tmp_path: Path) -> None:
+    project(tmp_path, GOOD)
+    done = cloudtrain("validate", "job.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "job.yaml: valid: digits runs train.py on 2 nodes x 4 processes\n"
+
+
+def test_problems_go_to_stderr_each_with_its_place(tmp_path: Path) -> None:
+    project(tmp_path, BAD)
+    done = cloudtrain("validate", "job.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "job.yaml:1:7: name: must be 1 to 40 of a-z 0-9 -, beginning and ending with a letter or digit, not 'Digits'",
+        "job.yaml:3:1: resorces: unknown key, did you mean 'resources'?",
+    ]
+
+
+def test_files_that_are_not_there_are_problems_too(tmp_path: Path) -> None:
+    project(tmp_path, "name: digits\nentry: trian.py\n")
+    done = cloudtrain("validate", "job.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == f"job.yaml:2:8: entry: trian.py is not in {tmp_path}, did you mean 'train.py'?\n"
+
+
+def test_json_is_all_there_is_on_stdout(tmp_path: Path) -> None:
+    file = project(tmp_path, BAD)
+    done = cloudtrain("validate", "--json", file)
+    report = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert (report["file"], report["valid"]) == (str(file), False)
+    message = "unknown key, did you mean 'resources'?"
+    assert report["problems"][1] == {
+        "file": str(file), "line": 3, "column": 1, "key": "resorces", "message": message,
+    }  # fmt: skip
+
+
+def test_several_files_at_once(tmp_path: Path) -> None:
+    file = project(tmp_path, GOOD)
+    done = cloudtrain("validate", "--json", file, tmp_path / "none.yaml")
+    assert done.returncode == 2
+    assert [(report["valid"], len(report["problems"])) for report in json.loads(done.stdout)] == [(True, 0), (False, 1)]
+
+
+def test_a_missing_file_and_no_file(tmp_path: Path) -> None:
+    done = cloudtrain("validate", "none.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "none.yaml:1:1: there is no such file\n")
+    assert cloudtrain("validate").returncode == 2
