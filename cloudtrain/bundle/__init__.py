@@ -18,6 +18,7 @@ from cloudtrain.bundle.archive import extract, stage, write_archive
 from cloudtrain.bundle.cache import DigestCache, stamp
 from cloudtrain.bundle.ignore import Reason, Rules, why
 from cloudtrain.bundle.model import DIGEST_FORMAT, Bundle, ShippedFile
+from cloudtrain.bundle.names import printable
 from cloudtrain.bundle.reading import Changed, is_executable, read
 from cloudtrain.bundle.walk import Found, Limits, bytes_text, walk
 from cloudtrain.errors import MissingError, SpecError
@@ -31,6 +32,7 @@ __all__ = [
     "bytes_text",
     "explain",
     "extract",
+    "printable",
     "scan",
     "stage",
     "write_archive",
@@ -125,5 +127,5 @@ def _explain(root: Path, inside: str, as_folder: bool) -> Reason | None:
 
 
 def _with_folder(inside: str, folder: str, reason: Reason) -> Reason:
-    text = reason.text.replace("left out", f"left out with its folder {folder}/", 1)
+    text = reason.text.replace("left out", f"left out with its folder {printable(folder)}/", 1)
     return Reason(inside, text, reason.file, reason.line, reason.pattern)

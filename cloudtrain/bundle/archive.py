@@ -21,8 +21,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from cloudtrain.bundle.model import Bundle, ShippedFile, listing_digest
+from cloudtrain.bundle.names import printable
 from cloudtrain.bundle.reading import Changed, Content, Reader, read
-from cloudtrain.bundle.walk import Limits, bytes_text, printable
+from cloudtrain.bundle.walk import Limits, bytes_text
 from cloudtrain.errors import CloudtrainError, MissingError, SpecError
 
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}

@@ -12,7 +12,7 @@ What is inside a folder that is left out is left out; no rule below can bring it
 As in git, a symbolic link named ``.gitignore`` is not read. Unlike git, because a bundle must not depend on the machine
 or on what is staged, the user's global excludes, ``.git/info/exclude`` and ``core.ignoreCase`` do not count, and a file
 that matches a rule is left out even when it is tracked. A code folder that is itself ignored in its repository still
-ships: naming it in the job file is the stronger word.
+ships: naming it in the job file is the stronger word. A repository inside the code folder ships like any folder.
 
 pathspec translates the patterns. A slash, a backslash or a class such as ``[:punct:]`` inside a bracket expression is
 read by its rules, which differ from git's; ``a**/b`` is ``a*/b``, as git's manual has it (git lets it cross folders).
@@ -31,6 +31,8 @@ from pathlib import Path
 from typing import Any
 
 from pathspec import GitIgnoreSpec
+
+from cloudtrain.bundle.names import printable
 
 NEVER = frozenset({".git", ".cloudtrain", "__pycache__"})
 GITIGNORE = ".gitignore"
@@ -142,7 +144,8 @@ def why(rules: Rules, path: str, source: str, is_folder: bool) -> Reason | None:
     rule = rules.decide(path, name, is_folder)
     if rule is None:
         return None
-    return Reason(path, f"left out by {rule.file}:{rule.line}: {rule.text}", rule.file, rule.line, rule.text)
+    text = f"left out by {printable(rule.file)}:{rule.line}: {printable(rule.text)}"
+    return Reason(path, text, rule.file, rule.line, rule.text)
 
 
 def _above(folder: Path) -> Iterator[_RuleFile]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import stat
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cloudtrain.bundle.ignore import CLOUDTRAINIGNORE, GITIGNORE, NEVER, Rules, never_ships
+from cloudtrain.bundle.names import bad_name, printable
 from cloudtrain.errors import MissingError, SpecError
 
 _SHOWN = 20  # problems named in one message
@@ -68,7 +68,7 @@ def walk(root: Path, limits: Limits) -> list[Found]:
     try:
         rules = Rules.of(root)
     except OSError as error:
-        raise _cannot_read([f"{error.filename}: {error.strerror}"]) from error
+        raise _cannot_read([f"{printable(str(error.filename))}: {error.strerror}"]) from error
     state.folders.append(_Folder("", str(root), rules, (str(root),)))
     while state.folders and not state.too_long():
         _list(state, state.folders.pop())
@@ -111,7 +111,7 @@ def _take(state: _Walk, folder: _Folder, entry: os.DirEntry[str]) -> None:
     is_folder = stat.S_ISDIR(status.st_mode) or (problem is not None and Path(entry.path).is_dir())
     if never_ships(entry.name, entry.path, is_folder) or folder.rules.decide(path, entry.name, is_folder):
         return
-    problem = problem or _bad_name(entry.name) or _bad_kind(status.st_mode)
+    problem = problem or bad_name(entry.name) or _bad_kind(status.st_mode)
     if problem is None and is_folder and linked and target in folder.chain:
         problem = f"is a link that loops: {_link(entry.path)}"
     if problem is not None:
@@ -144,15 +144,6 @@ def _link(path: str) -> str:
     return "-> " + printable(os.fspath(Path(path).readlink()))
 
 
-def _bad_name(name: str) -> str | None:
-    """Names that some machine on the way could not keep as they are. Quotes, blanks, ``$`` and the like are fine."""
-    if any(unicodedata.category(letter) == "Cs" for letter in name):
-        return "has a name that is not UTF-8"
-    if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in name):
-        return "has a control character in its name"
-    return "has a backslash in its name" if "\\" in name else None
-
-
 _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -167,19 +158,16 @@ def _bad_kind(mode: int) -> str | None:
     return f"is {next((name for test, name in _KINDS if test(mode)), 'neither a file nor a folder')}"
 
 
-def printable(path: str) -> str:
-    """A path as it can be shown on any terminal: control characters and bytes that are not UTF-8 as escapes."""
-    escaped = path.encode("utf-8", "backslashreplace").decode()
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in escaped) or "."
-
-
 def _refuse(state: _Walk) -> None:
     if state.unreadable and not state.refused:
         raise _cannot_read(sorted(state.unreadable))
     if state.refused:
         raise SpecError(
-            _listed(f"the code folder {state.root} holds what cannot ship:", sorted(state.refused + state.unreadable)),
-            hint=f"Remove it, or leave it out: add its path to {Path(state.root, CLOUDTRAINIGNORE)}",
+            _listed(
+                f"the code folder {printable(state.root)} holds what cannot ship:",
+                sorted(state.refused + state.unreadable),
+            ),
+            hint=f"Remove it, or leave it out: add its path to {printable(state.root)}/{CLOUDTRAINIGNORE}.",
         )
 
 
@@ -209,9 +197,9 @@ def _check_limits(state: _Walk) -> None:
 def _too_much(state: _Walk, what: str, weigh: Callable[[Found], int], show: Callable[[int], str]) -> None:
     parts = heaviest({file.path: weigh(file) for file in state.files})
     raise SpecError(
-        _listed(f"the code folder {state.root} would ship {what}. Most of it:",
+        _listed(f"the code folder {printable(state.root)} would ship {what}. Most of it:",
                 [f"{show(weight):>14}  {path}" for path, weight in parts]),
-        hint=f"Leave out what the job does not need: add such paths to {Path(state.root, CLOUDTRAINIGNORE)}. "
+        hint=f"Leave out what the job does not need: add such paths to {printable(state.root)}/{CLOUDTRAINIGNORE}. "
         "Data belongs under `data:`, not into the code folder.",
     )  # fmt: skip
 

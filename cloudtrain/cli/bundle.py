@@ -80,13 +80,13 @@ def _report(bundle: Bundle, listed: bool, output: Path | None) -> dict[str, Any]
 
 
 def _text(report: dict[str, Any]) -> str:
-    from cloudtrain.bundle import bytes_text
+    from cloudtrain.bundle import bytes_text, printable
 
     lines = [
         f"{'x' if file['executable'] else ' '} {file['size']:>14,}  {file['path']}" for file in report.get("files", [])
     ]
     files = "1 file" if report["count"] == 1 else f"{report['count']:,} files"
-    lines.append(f"{files}, {bytes_text(report['size'])}, from {report['folder']}")
+    lines.append(f"{files}, {bytes_text(report['size'])}, from {printable(report['folder'])}")
     lines.append(f"digest sha256:{report['digest']}")
     if "files" not in report and report["biggest"]:
         lines.append("biggest:")
@@ -97,7 +97,7 @@ def _text(report: dict[str, Any]) -> str:
 
 
 def _say_why(folder: Path, path: str, as_json: bool) -> None:
-    from cloudtrain.bundle import explain
+    from cloudtrain.bundle import explain, printable
 
     reason = explain(folder, path)
     if as_json:
@@ -105,4 +105,4 @@ def _say_why(folder: Path, path: str, as_json: bool) -> None:
         text = None if reason is None else str(reason)
         click.echo(json.dumps({"path": path, "ships": reason is None, "reason": text, "rule": rule}, indent=2))
     else:
-        click.echo(f"{path}: {reason or 'ships'}")
+        click.echo(f"{printable(path)}: {reason or 'ships'}")

@@ -209,7 +209,7 @@ def test_links_that_cannot_ship_are_refused_together_by_name(tmp_path: Path) -> 
         "  sub/up is a link that loops: -> ..",
         "  through is a link that leads nowhere: -> a.py/x",
     ]
-    assert error.hint == f"Remove it, or leave it out: add its path to {code / '.cloudtrainignore'}"
+    assert error.hint == f"Remove it, or leave it out: add its path to {code / '.cloudtrainignore'}."
     plant(code, {".cloudtrainignore": "out/\nnear/\nleaves\nhop\ndangles\nthrough\nitself\nup\nself\ngit\nb"})
     assert paths(scan(code)) == [".cloudtrainignore", "a.py", "sub/b.py"]
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,22 @@ def test_errors_are_sentences(project: Path, change: str, code: int, message: st
     assert out == ""
     assert message in err
     assert "Traceback" not in err
+
+
+def test_a_code_folder_with_a_name_that_is_no_text(project: Path) -> None:
+    odd = os.fsdecode(b"\xff\n")
+    (project / odd).mkdir()
+    plant(project / odd, {"job.yaml": "name: x\nentry: a.py\n", "a.py": "", ".gitignore": b"*.\xfe\n"})
+    out, _ = bundle(project, "--list", f"{odd}/job.yaml")
+    assert out.splitlines()[3] == f"3 files, 24 bytes, from {project}/\\udcff\\n"
+    assert bundle(project, "--why", os.fsdecode(b"x.\xfe"), f"{odd}/job.yaml")[0] == (
+        "x.\\udcfe: left out by .gitignore:1: *.\\udcfe\n"
+    )
+
+
+def test_bundles_made_at_the_same_time_do_not_spoil_each_other(project: Path) -> None:
+    plant(project, {f"src/{n % 20}/{n}.py": f"{n}" for n in range(2_000)})
+    with ThreadPoolExecutor(6) as pool:
+        reports = list(pool.map(lambda _: json.loads(bundle(project, "--json", "job.yaml")[0]), range(6)))
+    assert {report["digest"] for report in reports} == {json.loads(bundle(project, "--json", "job.yaml")[0])["digest"]}
+    assert not [path for path in (project / "home").rglob("*") if path.is_file() and path.suffix != ".json"]
