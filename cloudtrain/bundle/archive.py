@@ -194,8 +194,10 @@ def _safe_path(archive: Path, member: tarfile.TarInfo) -> str:
 @contextlib.contextmanager
 def _temporary_beside(target: Path) -> Iterator[IO[bytes]]:
     """A file that takes ``target``'s name if the block ends well, and is removed if not."""
-    if target.is_dir():
-        raise SpecError(f"{target} is a folder", hint="Name the file to write, such as code.tar.gz.")
+    target = target.resolve()
+    if target.exists() and not target.is_file():  # /dev/null must not be replaced by an archive
+        what = "a folder" if target.is_dir() else "not a regular file"
+        raise SpecError(f"{target} is {what}", hint="Name the file to write, such as code.tar.gz.")
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     temporary = Path(name)
     try:

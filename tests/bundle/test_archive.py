@@ -123,6 +123,10 @@ def test_places_that_cannot_take_it(tmp_path: Path) -> None:
     bundle = scan(tmp_path / "code")
     with pytest.raises(SpecError, match="is a folder"):
         write_archive(bundle, tmp_path / "full")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SpecError, match="is not a regular file"):
+        write_archive(bundle, tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
     with pytest.raises(MissingError, match=r"cannot write .*/no/a\.tar\.gz: No such file or directory"):
         write_archive(bundle, tmp_path / "no" / "a.tar.gz")
     with pytest.raises(SpecError, match="is not empty"):
@@ -131,13 +135,22 @@ def test_places_that_cannot_take_it(tmp_path: Path) -> None:
         stage(bundle, tmp_path / "full" / "x")
 
 
-# A disk that is full, for real: RLIMIT_FSIZE gives EFBIG and not ENOSPC, /dev/full gives ENOSPC for every write.
+def test_a_link_to_an_archive_stays_a_link(tmp_path: Path) -> None:
+    plant(tmp_path, {"code/a": "1", "real.tar.gz": "old"})
+    (tmp_path / "link.tar.gz").symlink_to("real.tar.gz")
+    write_archive(scan(tmp_path / "code"), tmp_path / "link.tar.gz")
+    assert (tmp_path / "link.tar.gz").is_symlink()
+    assert tarfile.is_tarfile(tmp_path / "real.tar.gz")
+
+
 FULL_DISK = """
-import sys
+import resource, sys
 from pathlib import Path
 from cloudtrain.bundle import scan, stage
 from cloudtrain.errors import MissingError
 bundle = scan(Path(sys.argv[1]))
+if len(sys.argv) > 3:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 place = Path(sys.argv[2])
 try:
     stage(bundle, place)
@@ -152,15 +165,18 @@ def may_mount() -> bool:
 
 
 def test_a_full_disk_names_the_place_and_the_need(tmp_path: Path) -> None:
-    plant(tmp_path / "code", {"big.bin": os.urandom(2 << 20)})
-    (tmp_path / "small").mkdir()
+    plant(tmp_path, {"code/big.bin": os.urandom(2 << 20), "small/.keep": ""})
     program = plant(tmp_path, {"program.py": FULL_DISK}) / "program.py"
+    words = [sys.executable, str(program), f"{tmp_path}/code", f"{tmp_path}/small/copy"]
     if may_mount():
-        script = 'mount -t tmpfs -o size=1M none "$1/small" && exec "$2" "$3" "$1/code" "$1/small/copy"'
-        words = ["unshare", "-rm", "sh", "-c", script, "sh", str(tmp_path), sys.executable, str(program)]
-        done = subprocess.run(words, check=False, capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (3, "")
-        assert done.stdout.splitlines()[0] == f"no space left for {tmp_path}/small/copy; it needs up to 2.0 MiB"
+        mount = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=1M none "$0" && exec "$@"', f"{tmp_path}/small"]
+        done = subprocess.run([*mount, *words], check=False, capture_output=True, text=True)
+        message = f"no space left for {tmp_path}/small/copy; it needs up to 2.0 MiB"
+    else:  # the nearest to a full disk that needs no permission: a limit on the size of files
+        done = subprocess.run([*words, "limited"], check=False, capture_output=True, text=True)
+        message = f"cannot write {tmp_path}/small/copy: File too large"
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.splitlines()[0] == message
 
 
 # Hostile archives
