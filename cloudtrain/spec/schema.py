@@ -59,5 +59,6 @@ def _or_null(field: dict[str, Any]) -> dict[str, Any]:
         return {**field, "enum": [*field["enum"], None]}
     if kinds := field.get("type"):
         return {**field, "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
-    shapes = [*field.get("anyOf", []), *([{"$ref": field["$ref"]}] if "$ref" in field else []), {"type": "null"}]
-    return {**{key: value for key, value in field.items() if key != "$ref"}, "anyOf": shapes}
+    told = {key: value for key, value in field.items() if key in ("description", "default", "examples")}
+    shape = {key: value for key, value in field.items() if key not in told}
+    return {"anyOf": [*shape.get("anyOf", [shape]), {"type": "null"}], **told}
