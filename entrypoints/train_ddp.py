@@ -165,9 +165,11 @@ class Training:
         if measured:
             values = {f"test_{name}": value for name, value in measured.items()}
             ctj.log(step=self.state.steps, epoch=epoch, samples=self.loader.samples, **values)
-        parts = [f"epoch {epoch + 1}/{self.options.epochs}", f"step {self.state.steps}", f"loss {loss:.4f}"]
+        parts = [f"epoch {epoch + 1}/{self.options.epochs}", f"step {self.state.steps}"]
+        parts += [f"loss {loss:.4f}"] if rate else []  # nothing was left to train of an epoch resumed at its end
         parts += [f"test {name} {_shown(name, value)}" for name, value in measured.items()]
-        print("  ".join([*parts, f"{rate:.0f} samples/s"]), flush=True)
+        parts += [f"{rate:.0f} samples/s"] if rate else []
+        print("  ".join(parts), flush=True)
 
     def _finish(self, result: ctj.Evaluation | None) -> None:
         if not self.ctx.is_main:

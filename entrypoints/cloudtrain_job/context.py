@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _current: Context | None = None
 _owns_group = False
+_left: list[Any] = []  # process groups that are done with, kept until the process ends
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,9 @@ def finish() -> None:
         import torch.distributed as dist
 
         if dist.is_initialized():
+            # If a DDP model holds the last reference, dropping it joins gloo's threads while holding the interpreter
+            # lock, which such a thread may be waiting for to drop a tensor: a deadlock (seen with torch 2.13).
+            _left.append(dist.group.WORLD)
             dist.destroy_process_group()
     _current, _owns_group = None, False
 

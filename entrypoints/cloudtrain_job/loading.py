@@ -77,7 +77,8 @@ class Loader:
 
     ``epoch`` and ``consumed`` (samples of this epoch, over all ranks) are the position: they move when a batch is
     handed out, so between two steps they are what has been trained on, however far workers have read ahead. Leaving
-    the loop early keeps the position; the end of the epoch moves to the next one.
+    the loop early keeps the position. After the last batch the position stays at the end of the epoch until the next
+    one is begun: a job stopped in the evaluation between the two finds no batch left when it resumes, and evaluates.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Loader:
         self.drop_last = drop_last
         self.epoch = 0
         self.consumed = 0
+        self._ended = False
         self._rank, self._world = ctx.rank, ctx.world_size
         self._share = Share(0, 0, 1, self._world)
         self._plan = _Plan()
@@ -135,17 +137,23 @@ class Loader:
 
     def epochs(self, total: int) -> Iterator[int]:
         """The epochs left up to ``total``, starting with the present one: ``for epoch in loader.epochs(10)``."""
+        self._go_on()
         while self.epoch < total:
             started = self.epoch
             yield started
-            if self.epoch == started:  # the loop over the batches was left early
+            if self.epoch == started:
                 self.set_epoch(started + 1)
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch."""
-        self.epoch, self.consumed = epoch, 0
+        self.epoch, self.consumed, self._ended = epoch, 0, False
+
+    def _go_on(self) -> None:
+        if self._ended:
+            self.set_epoch(self.epoch + 1)
 
     def __iter__(self) -> Iterator[Any]:
+        self._go_on()
         order = self._order(self.epoch)
         spans = list(batches(self.consumed, self.length, self.global_batch, drop_last=self.drop_last))
         self._plan.batches = [self._local(order, span) for span in spans]
@@ -155,7 +163,7 @@ class Loader:
             self._share = share(start, stop, self._rank, self._world)
             self.consumed = stop
             yield batch
-        self.set_epoch(self.epoch + 1)
+        self._ended = True
 
     def state_dict(self) -> dict[str, Any]:
         """The position, and what it depends on."""
@@ -164,7 +172,8 @@ class Loader:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go to a saved position. Raises ResumeRefused, with the difference, if it is one in other data."""
         self.check_state_dict(state)
-        self.epoch, self.consumed = state["epoch"], state["consumed"]
+        self.set_epoch(state["epoch"])
+        self.consumed = state["consumed"]
 
     def check_state_dict(self, state: dict[str, Any]) -> None:
         """Raise ResumeRefused if ``state`` is a position in another data set, batch size or order."""

@@ -18,6 +18,11 @@ Points = Dataset[tuple[torch.Tensor, ...]]
 def main() -> None:
     options = parse()
     device = join()
+    run(options, device)
+    dist.destroy_process_group()  # after run() has let go of the DDP model: the other order can hang
+
+
+def run(options: argparse.Namespace, device: torch.device) -> None:
     torch.manual_seed(options.seed)
     model = nn.Sequential(nn.Linear(2, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 2)).to(device)
     replica = DistributedDataParallel(model, device_ids=[device.index] if device.type == "cuda" else None)
@@ -36,7 +41,6 @@ def main() -> None:
     if dist.get_rank() == 0:
         print(f"test accuracy: {right / total:.2%} ({right} of {total})", flush=True)
         save(model)
-    dist.destroy_process_group()
 
 
 def parse() -> argparse.Namespace:
