@@ -13,7 +13,7 @@ import torch
 
 from cloudtrain_job.errors import CheckpointError
 
-_AS_THEY_ARE = (bool, int, float, str, bytes, type(None))
+_AS_THEY_ARE = (bool, int, float, str, type(None))
 
 
 def plain(value: Any, where: str) -> Any:

@@ -1,7 +1,7 @@
 """Imports torch once, then forks the ranks of one job after the other: ``python fork_server.py``, jobs on stdin.
 
-A job is one line of JSON: ``{"script", "argv", "cwd", "env": [per rank], "logs"}``. Answers are lines as well: the
-process ids once all ranks run, then their exit codes (negative: the signal that ended them).
+A job is one line of JSON: ``{"script", "argv", "cwd", "env": [per rank], "logs"}``. The answer is a line as well:
+``{"codes", "left"}``, the exit codes (negative: the signal that ended a rank) and the ranks that left processes behind.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def serve() -> None:
     for line in sys.stdin:
         job = json.loads(line)
         pids = [_start(job, rank) for rank in range(len(job["env"]))]
-        _answer(pids)
-        _answer(_wait(pids))
+        codes = _wait(pids)
+        _answer({"codes": codes, "left": [rank for rank, pid in enumerate(pids) if _kill(pid)]})
 
 
 def _wait(pids: list[int]) -> list[int]:
@@ -46,11 +46,13 @@ def _answer(value: Any) -> None:
     sys.stdout.flush()
 
 
-def _kill(pid: int) -> None:
+def _kill(pid: int) -> bool:
+    """Whether there was anything left of a rank and the processes it started."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
-        pass
+        return False
+    return True
 
 
 def _start(job: dict[str, Any], rank: int) -> int:

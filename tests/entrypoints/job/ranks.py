@@ -73,9 +73,9 @@ class Ranks:
         assert self._server.stdin is not None
         self._server.stdin.write(json.dumps(job) + "\n")
         self._server.stdin.flush()
-        self._answer()
-        codes: list[int] = self._answer()
-        return Ended(codes, [(logs / f"rank-{rank}.txt").read_text() for rank in range(world)])
+        ended = self._answer()
+        assert ended["left"] == [], "processes were left behind"
+        return Ended(ended["codes"], [(logs / f"rank-{rank}.txt").read_text() for rank in range(world)])
 
     def code(self, text: str, *argv: object, world: int, folder: Path, **options: Any) -> Ended:
         """Run the Python program ``text``."""
