@@ -61,7 +61,7 @@ def _parser() -> Parser:
     add("--epochs", type=positive, default=1, metavar="N", help="default: 1")
     add("--global-batch", type=positive, default=256, metavar="N", help="samples per step over all ranks; default: 256")
     add("--seed", type=int, default=0, metavar="N", help="of the model and the order of the data; default: 0")
-    add("--num-workers", type=int, default=0, metavar="N", help="processes per rank that read data; default: 0")
+    add("--num-workers", type=natural, default=0, metavar="N", help="processes per rank that read data; default: 0")
     add("--log-every", type=positive, default=10, metavar="STEPS", help="between metrics; default: 10")
     add("--checkpoint-every", metavar="TIME", type=interval, help="90s, 10m, or a number of steps; default: 10m")
     add("--eval-every", type=positive, default=1, metavar="EPOCHS", help="between evaluations; default: 1")
@@ -74,6 +74,11 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is less than 1")
     return value
+
+
+def natural(text: str) -> int:
+    """A whole number from 0 on. Raises ArgumentTypeError."""
+    return positive(text) if int(text) else 0
 
 
 def interval(text: str) -> dict[str, Any]:
@@ -112,7 +117,7 @@ class Training:
             due = epoch + 1 == epochs or (epoch + 1) % self.options.eval_every == 0
             result = self._evaluate() if due else None
             self._report(epoch, loss, rate, result)
-        self.state.save()
+        self.state.save(again=False)
         self._finish(result or self._evaluate())
 
     def _train(self) -> tuple[float, float]:

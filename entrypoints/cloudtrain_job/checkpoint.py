@@ -43,7 +43,7 @@ class Checkpointer:
         optimizer, scheduler: what has to go on where it was.
         loader: a ``ctj.loader()``; its place in the data is saved.
         extra: anything else with ``state_dict`` and ``load_state_dict``, by name.
-        keep: how many checkpoints stay. Default: CLOUDTRAIN_CHECKPOINT_KEEP, else 3.
+        keep: how many checkpoints stay, at least 1. Default: CLOUDTRAIN_CHECKPOINT_KEEP, else 3.
         every: time between saves, ``"90s" "10m" "6h"`` or seconds. Default: CLOUDTRAIN_CHECKPOINT_EVERY, else 10m.
         every_steps: save after that many steps instead.
 
@@ -79,7 +79,8 @@ class Checkpointer:
         self._parts: dict[str, Stateful] = {name: part for name, part in given.items() if part is not None}
         self._every_steps = every_steps
         self._every = seconds(every if every is not None else os.environ.get("CLOUDTRAIN_CHECKPOINT_EVERY") or "10m")
-        self._store = Store(ctx.checkpoint_dir, keep or int(os.environ.get("CLOUDTRAIN_CHECKPOINT_KEEP") or 3))
+        keep = keep if keep is not None else int(os.environ.get("CLOUDTRAIN_CHECKPOINT_KEEP") or 3)
+        self._store = Store(ctx.checkpoint_dir, keep)
         self._last: tuple[Path, Any] | None = None
         self._stop = StopRequest()
         self._stop.listen()
@@ -103,11 +104,14 @@ class Checkpointer:
         if self._ctx.any(self._stop.made)[0]:
             self._leave()
 
-    def save(self) -> Path:
+    def save(self, *, again: bool = True) -> Path:
         """Save now; all ranks must call it. Returns the folder of the checkpoint once it is durable.
 
+        With ``again=False`` nothing is written if this very place in the training was saved or restored before.
         Raises CheckpointError, on all ranks, if it could not be written.
         """
+        if not again and self._last is not None and self._last[1] == self._place():
+            return self._last[0]
         state = self._state(self._ctx.gather(rng.capture(self._ctx.device)))
         path, problem = self._ctx.broadcast(self._write(state) if self._ctx.is_main else None)
         if problem is not None:
@@ -124,7 +128,7 @@ class Checkpointer:
 
     def _leave(self) -> NoReturn:
         # A job told to stop again and again before its first step must not fill the folder with copies of one state.
-        path = self._last[0] if self._last and self._last[1] == self._place() else self.save()
+        path = self.save(again=False)
         self._ctx.say(f"told to stop: step {self.steps} is saved in {path}, leaving with exit code {PREEMPTED}")
         close_all()
         raise SystemExit(PREEMPTED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ class Digits(ctj.Task):
     def __init__(self, lr: float = 0.01, width: int = 32, weight_decay: float = 0.01) -> None:
         self.lr, self.width, self.weight_decay = lr, width, weight_decay
 
-    def data(self, folders: Mapping[str, Any]) -> tuple[Dataset[Any], Dataset[Any]]:
+    def data(self, folders: Mapping[str, Path]) -> tuple[Dataset[Any], Dataset[Any]]:
         """Both sets from the data channel ``train``: images of float32 (N, 1, 8, 8) in 0..1, labels of int64 (N)."""
         file = folders["train"] / "digits.pt"
         if not file.is_file():

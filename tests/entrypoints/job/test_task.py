@@ -89,6 +89,7 @@ def test_a_finished_training_started_again_only_reports(ranks: Ranks, task: Path
     assert "resumed at step 2" in again
     assert "epoch" not in again
     assert first.splitlines()[-2:] == again.splitlines()[-2:]
+    assert [path.name for path in (task / "checkpoints").iterdir()] == ["step-000000002"]
 
 
 def test_options_of_the_task_arrive_typed(ranks: Ranks, task: Path) -> None:
