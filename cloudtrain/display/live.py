@@ -26,14 +26,14 @@ class LiveDisplay(Observer):
     def __init__(self, ranks: Collection[int] | None, console: Console | None = None) -> None:
         self._ranks = ranks
         self._console = console or Console(highlight=False)
-        self._live = Live(
-            console=self._console, refresh_per_second=_REFRESH_PER_SECOND, transient=True, get_renderable=self._table
-        )
         self._state = State.PENDING
         self._since = time.monotonic()
         self._last: dict[int, dict[str, Any]] = {}
         self._progress: dict[str, float] = {}
         self._heading = ""
+        self._live = Live(
+            console=self._console, refresh_per_second=_REFRESH_PER_SECOND, transient=True, get_renderable=self._table
+        )
 
     def begin(self, info: RunInfo) -> None:
         self._heading = heading(info)

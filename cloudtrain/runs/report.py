@@ -40,6 +40,7 @@ def build(
     fault: str | None,
     metrics: Mapping[str, Any],
     stopped_by: str | None,
+    isolation: str | None,
 ) -> Report:
     """The report of a run that is over. Times are seconds since the epoch; ``metrics`` are the last known values."""
     root = root_failure(statuses, reports, fault) if state is State.FAILED else None
@@ -49,6 +50,7 @@ def build(
         "state": state.value,
         "exit_code": 5 if fault else state.exit_code,
         "stopped_by": stopped_by,
+        "isolation": isolation,
         "started": started,
         "ended": time.time(),
         "seconds": round(time.time() - started, 3),

@@ -83,7 +83,7 @@ def _start(config_path: str, env: dict[str, str]) -> tuple[int, socket.socket, i
         null = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((null, 0), (writing, 1), (writing, 2)):
             os.dup2(source, target)
-        processes.close_inherited(keep={theirs.fileno()})
+        processes.let_go_of_inherited(keep={theirs.fileno()})
         _serve_or_exec(theirs, launcher, config_path, env)
     finally:
         os._exit(1)

@@ -23,6 +23,12 @@ _ECHO = re.compile(
 )
 
 
+def _innermost(traceback: str | None) -> str:
+    """The file of a traceback's last frame, from its package on: ``torch/distributed/distributed_c10d.py``."""
+    files = re.findall(r'^  File "([^"]*)", line \d+', traceback or "", re.MULTILINE)
+    return files[-1].rpartition("site-packages/")[2] if files else ""
+
+
 @dataclass(frozen=True)
 class Failure:
     """One thing that went wrong."""
@@ -40,8 +46,10 @@ class Failure:
 
     @property
     def is_echo(self) -> bool:
-        """True for an error that only says that a peer went away."""
-        return self.kind in ("exception", "exit", "signal") and bool(_ECHO.search(self.message))
+        """True for an error that most likely only says that a peer went away: one raised inside torch.distributed."""
+        if self.kind != "exception":
+            return False
+        return bool(_ECHO.search(self.message) or _innermost(self.traceback).startswith("torch/distributed/"))
 
     @property
     def exit_code(self) -> int:

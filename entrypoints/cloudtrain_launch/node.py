@@ -52,6 +52,8 @@ class Node:
         self._failures: list[Failure] = []
         self._preempted = False
         self._kill_at: float | None = None
+        self._stopped_at: float | None = None
+        self._killing = False
         self._leave_at: float | None = None
         self._others_done: set[int] = set()
         self._told_done = False
@@ -120,7 +122,7 @@ class Node:
             if key.fileobj in self._selector.get_map():
                 key.data()
         self._take_signals()
-        self._note_ended_agent()
+        self._note_ended(processes.reap())
         self._members.tick()
         self._check_start()
         self._check_end()
@@ -139,8 +141,8 @@ class Node:
             self._members.tell("preempt")
             self._preempt()
 
-    def _note_ended_agent(self) -> None:
-        status = processes.reap().get(self._agent.pid)
+    def _note_ended(self, ended: Mapping[int, int]) -> None:
+        status = ended.get(self._agent.pid)
         if status is None:
             return
         self._agent.status = status
@@ -244,14 +246,31 @@ class Node:
             self._watch.someone_joins()
             self._members.tell("joining")
         elif kind == "error":
-            text = f"rank {rank.rank} on node {self.cluster.node}: {message['message']}"
-            self._fail(self._failure("exception", text, rank, traceback=message["traceback"]), but=rank)
+            self._rank_failed(rank, message)
         elif kind == "exit":
             self.sink.event("rank", rank=rank.rank, status=rank.status)
-            if rank.status and not rank.error and not self._stopping:
+            if rank.status and not rank.error and not self._is_our_doing(rank.status):
                 kind = "signal" if rank.status < 0 else "exit"
                 text = f"rank {rank.rank} on node {self.cluster.node} {describe_status(rank.status)}"
                 self._fail(self._failure(kind, text, rank))
+
+    def _rank_failed(self, rank: Rank, message: Message) -> None:
+        """A script has raised something, or left by ``sys.exit``."""
+        who = f"rank {rank.rank} on node {self.cluster.node}"
+        if message["traceback"]:
+            failure = self._failure("exception", f"{who}: {message['message']}", rank, message["traceback"])
+        else:
+            failure = self._failure("exit", f"{who} {message['message']}", rank)
+        # What a rank does once it was told to stop is an answer, not a cause.
+        if self._stopped_at is None or failure.time < self._stopped_at or failure.is_echo:
+            self._fail(failure, but=rank)
+
+    def _is_our_doing(self, status: int) -> bool:
+        """A status that follows from our own signals. A peer's complaint can be heard before the end it is about."""
+        if self._stopped_at is None:
+            return False
+        ours = {-signal.SIGTERM, exits.PREEMPTED, -signal.SIGKILL if self._killing else 0}
+        return self._preempted or status in ours
 
     def _go(self, port: int) -> None:
         self.sink.event("state", state="starting")
@@ -267,10 +286,10 @@ class Node:
         )
 
     def _failure(self, kind: str, message: str, rank: Rank | None = None, traceback: str | None = None) -> Failure:
-        when = rank.error["time"] if rank and rank.error else time.time()
-        number, status = (rank.rank, rank.status) if rank else (None, None)
-        if kind == "exception":
-            status = exits.FAILED
+        when, status = time.time(), rank.status if rank else None
+        if rank and rank.error:
+            when, status = rank.error["time"], rank.error["code"]
+        number = rank.rank if rank else None
         return Failure(kind, self.cluster.node, message, when, number, status, traceback)
 
     def _fail(self, failure: Failure, told: bool = False, but: Rank | None = None) -> None:
@@ -287,6 +306,7 @@ class Node:
 
     def _stop(self, grace: float, but: Rank | None = None) -> None:
         if self._kill_at is None:
+            self._stopped_at = time.time()
             self.sink.event("state", state="stopping")
             self._workers.signal(signal.SIGTERM, but)
         when = time.monotonic() + grace
@@ -300,9 +320,10 @@ class Node:
         if nothing_runs:
             self._agent.kill()
         if time.monotonic() > self._kill_at or (nothing_runs and self._agent.status is not None):
+            self._killing = True
             self._workers.kill()
             if time.monotonic() > self._kill_at + 1.0 or nothing_runs:
-                processes.kill_descendants(os.getpid())
+                self._note_ended(processes.kill_descendants(os.getpid()))
 
     # -- end ---------------------------------------------------------------------------------------------------------
 

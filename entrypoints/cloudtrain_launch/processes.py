@@ -52,14 +52,22 @@ def adopt_orphans() -> None:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def close_inherited(keep: set[int]) -> None:
-    """Close every file descriptor from 3 up that is not in ``keep``: what a forked process must not hold open."""
+def let_go_of_inherited(keep: set[int]) -> None:
+    """Hold none of the parent's open files, sockets and pipes but ``keep`` (and 0 to 2): for a process just forked.
+
+    They are replaced by /dev/null, not closed: the parent's Python objects were forked as well, and would one day close
+    their numbers, which by then could belong to files of the user's script.
+    """
     folder = "/proc/self/fd" if IS_LINUX else "/dev/fd"
+    null = os.open(os.devnull, os.O_RDWR)
     for name in os.listdir(folder):
         fd = int(name)
-        if fd > 2 and fd not in keep:
+        if fd > 2 and fd not in keep and fd != null:
+            # The listing's own descriptor is gone by now, and must not come back.
             with contextlib.suppress(OSError):
-                os.close(fd)
+                os.fstat(fd)
+                os.dup2(null, fd, inheritable=False)
+    os.close(null)
 
 
 def default_signals() -> None:
@@ -108,24 +116,23 @@ def _parent_and_state(pid: int) -> tuple[int, str]:
     return int(after_name[1]), after_name[0].decode()
 
 
-def kill_descendants(root: int, seconds: float = 5.0) -> int:
-    """SIGKILL everything below ``root`` until nothing is left; returns how many processes were killed.
+def kill_descendants(root: int, seconds: float = 5.0) -> dict[int, int]:
+    """SIGKILL everything below ``root`` until nothing is left; returns what was collected on the way, as ``reap`` does.
 
     A process in an uninterruptible sleep cannot be killed; it is given up after ``seconds``.
     """
-    killed: set[int] = set()
+    ended: dict[int, int] = {}
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        reap()
+        ended.update(reap())
         alive = descendants(root)
         if not alive:
             break
         for pid in alive:
             send(pid, signal.SIGKILL)
-        killed.update(alive)
         select.select([], [], [], 0.01)
-    reap()
-    return len(killed)
+    ended.update(reap())
+    return ended
 
 
 def reap() -> dict[int, int]:

@@ -10,14 +10,16 @@ import os
 import runpy
 import sys
 import threading
+import time
 import traceback
 import types
 from collections.abc import Sequence
 from functools import wraps
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
-# Called with the exception and its traceback as text.
-Report = Callable[[BaseException, str], None]
+# Called when the script ends badly: a summary, the traceback (None for sys.exit), when it happened (seconds since the
+# epoch), the exit code to come. What still runs after it, exit functions above all, may take its time.
+Report = Callable[[str, Optional[str], float, int], None]
 
 
 def run(kind: str, target: str, argv: Sequence[str], report: Report) -> int:
@@ -34,10 +36,12 @@ def run(kind: str, target: str, argv: Sequence[str], report: Report) -> int:
             _run_file(target)
         code = 0
     except SystemExit as error:
-        code = _exit_code(error)
+        when, code = time.time(), _exit_code(error)
+        if code:
+            report(f"exited with code {code}", None, when, code)
     except BaseException as error:  # noqa: BLE001 - whatever the script raises is its end, and is reported
-        _report(error, report)
         code = 130 if isinstance(error, KeyboardInterrupt) else 1
+        _report(error, code, report)
     return _end_interpreter(code)
 
 
@@ -62,11 +66,13 @@ def _exit_code(error: SystemExit) -> int:
     return 1
 
 
-def _report(error: BaseException, report: Report) -> None:
-    trace = _without_launcher(error.__traceback__)
-    text = "".join(traceback.format_exception(type(error), error, trace))
-    report(error, text)
-    sys.excepthook(type(error), error, trace)
+def _report(error: BaseException, code: int, report: Report) -> None:
+    when = time.time()
+    error = error.with_traceback(_without_launcher(error.__traceback__))
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    # Printed first: once reported, the launcher ends this process within seconds.
+    sys.excepthook(type(error), error, error.__traceback__)
+    report(f"{type(error).__name__}: {error}"[:2000], text[-60_000:], when, code)
 
 
 def _without_launcher(trace: types.TracebackType | None) -> types.TracebackType | None:

@@ -75,7 +75,7 @@ class Announcer:
         self._who = {"rank": int(os.environ["RANK"]), "local_rank": int(os.environ["LOCAL_RANK"])}
 
     def tell(self, kind: str, **what: Any) -> None:
-        message = {"kind": kind, "time": time.time(), **self._who, **what}
+        message = {"time": time.time(), **what, "kind": kind, **self._who}
         try:
             self.sock.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
@@ -129,16 +129,14 @@ def _become_script(config: WorkerConfig, announcer: Announcer, warden: int, prel
             "module" if config.kind == "module" else "file",
             target,
             argv,
-            lambda error, trace: announcer.tell("error", message=_summary(error), traceback=trace[-60_000:]),
+            lambda summary, trace, when, code: announcer.tell(
+                "error", message=summary, traceback=trace, time=when, code=code
+            ),
         )
     except BaseException as error:  # noqa: BLE001 - a forked process must not fall back into its parent's code
-        announcer.tell("error", message=f"could not start the script: {error!r}", traceback=None)
+        announcer.tell("error", message=f"could not start the script: {error!r}", traceback=None, code=code)
     finally:
         os._exit(code)
-
-
-def _summary(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:2000]
 
 
 def _prepare(config: WorkerConfig, announcer: Announcer, warden: int, preloaded: bool) -> None:
@@ -146,8 +144,9 @@ def _prepare(config: WorkerConfig, announcer: Announcer, warden: int, preloaded:
     processes.default_signals()
     processes.die_with_parent(warden)
     _redirect(config.pipe(int(os.environ["LOCAL_RANK"])))
-    processes.close_inherited(keep={announcer.sock.fileno()})
+    processes.let_go_of_inherited(keep={announcer.sock.fileno()})
     os.chdir(config.code)
+    multiprocessing.process.ORIGINAL_DIR = os.getcwd()  # type: ignore[attr-defined]  # where spawn looks for the script
     if preloaded:
         _look_fresh()
     faulthandler.enable()

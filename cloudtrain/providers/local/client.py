@@ -38,7 +38,7 @@ class HostProcess:
         self.env = _environment(extra_env or {})
         command = (
             "import sys; sys.path.pop(0); from cloudtrain.providers.local import host;"
-            f"host.main({isolation!r}, {engine!r})"
+            f"host.main({isolation!r}, {engine!r}, {str(self.folder)!r})"
         )
         self._process = subprocess.Popen(
             [sys.executable, "-u", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env

@@ -25,6 +25,7 @@ class Follower:
     ) -> None:
         self.reports: dict[int, dict[str, Any]] = {}
         self.statuses: dict[int, int] = {}
+        self.pids: dict[int, int] = {}
         self.fault: str | None = None
         self.isolation: str | None = None
         self.isolation_problem: str | None = None
@@ -69,10 +70,18 @@ class Follower:
             self._enter({"running": State.RUNNING, "stopping": State.STOPPING}.get(event["state"], State.PROVISIONING))
         elif kind == "report":
             self.reports[event["node"]] = event["report"]
+        elif kind == "started":
+            self.pids[event["node"]] = event["pid"]
+            if len(self.pids) == self._nodes:
+                self._folder.update_state(node_pids=[pid for _, pid in sorted(self.pids.items())])
         elif kind == "ended":
             self.statuses[event["node"]] = event["status"]
         elif kind == "isolation":
             self.isolation, self.isolation_problem = event["isolation"], event["reason"]
+            if self.isolation == "netns":
+                self._observer.note("each node has its own network, without internet; --isolation none shares this one")
+            elif self.isolation and self.isolation_problem:
+                self._observer.note(f"isolation none, all nodes on this machine's network: {self.isolation_problem}")
         elif kind == "fault":
             self.fault = event["message"]
 

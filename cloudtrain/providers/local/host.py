@@ -15,6 +15,7 @@ import gc
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -31,8 +32,8 @@ Plan = dict[str, Any]
 _KILL_AFTER_STOP_SECONDS = 15.0
 
 
-def main(wanted_isolation: str, engine: str) -> None:
-    """Run as ``python -c``, with the isolation (auto, netns, none) and the engine (fork, agents)."""
+def main(wanted_isolation: str, engine: str, folder: str) -> None:
+    """Run as ``python -c``. Isolation: auto, netns, none; engine: fork, agents; a folder for sockets and pipes."""
     said = os.dup(1)
     os.dup2(2, 1)
     host = _Host(said, wanted_isolation, engine)
@@ -42,6 +43,7 @@ def main(wanted_isolation: str, engine: str) -> None:
         host.say("fault", message=traceback.format_exc())
     finally:
         processes.kill_descendants(os.getpid())
+        shutil.rmtree(folder, ignore_errors=True)  # the command line does so, too, unless it was killed
         os._exit(0)
 
 
@@ -205,7 +207,7 @@ def _become_node(
         if listener:
             keep.add(listener.fileno())
             env["CLOUDTRAIN_LISTEN_FD"] = str(listener.fileno())
-        processes.close_inherited(keep)
+        processes.let_go_of_inherited(keep)
         if engine == "agents":
             for fd in keep:
                 os.set_inheritable(fd, True)

@@ -5,7 +5,7 @@ so nothing is left behind however a run ends, and any number of runs can use the
 enters namespaces of its own first; in them it builds a bridge, and per node a network namespace joined to it. A node
 is the first process of its process namespace as well, as it would be in a container.
 
-Root may do all this; others need unprivileged user namespaces, which some systems forbid.
+Root may do all this; others become root in a user namespace of their own, which some systems forbid.
 """
 
 from __future__ import annotations
@@ -39,18 +39,25 @@ def enter() -> None:
         raise IsolationError("network namespaces exist on Linux only")
     if not _ip_command():
         raise IsolationError("the `ip` command is missing (package iproute2)")
-    uid, gid = os.geteuid(), os.getegid()
     try:
-        if uid:
-            _unshare(CLONE_NEWUSER)
-            Path("/proc/self/setgroups").write_text("deny")
-            Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
-            Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
-        _unshare(CLONE_NEWNS | CLONE_NEWNET)
+        try:
+            _unshare(CLONE_NEWNS | CLONE_NEWNET)
+        except PermissionError:
+            _become_root_of_own()
+            _unshare(CLONE_NEWNS | CLONE_NEWNET)
         _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
         _ip("link set lo up")
     except OSError as error:
         raise IsolationError(f"namespaces are not permitted here: {error}") from error
+
+
+def _become_root_of_own() -> None:
+    """Enter a user namespace in which this user is root, and outside of which nothing changes."""
+    uid, gid = os.geteuid(), os.getegid()
+    _unshare(CLONE_NEWUSER)
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
 
 
 class Network:
@@ -60,7 +67,6 @@ class Network:
         """Build it. ``folder`` gets the hosts file. Raises IsolationError."""
         self.names = [f"node-{node}" for node in range(nodes)]
         self._netns: list[int] = []
-        self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY)
         try:
             self._build(nodes)
             self._hosts_file(folder)
@@ -68,16 +74,33 @@ class Network:
             raise IsolationError(f"the nodes' network could not be made: {error}") from error
 
     def fork(self, node: int, shm_gib: int | None) -> int:
-        """Fork; in the child, become ``node``: its network, its host name, process 1 of its own process tree."""
-        _unshare(CLONE_NEWPID)
-        try:
+        """Fork; in the child, become ``node``: its network, its host name, process 1 of its own process tree.
+
+        A process that has asked for a new process namespace cannot ask again, so each node is the child of a process
+        that does only that. This process, being the reaper of orphans, then becomes the node's parent.
+        """
+        pid_read, pid_write = os.pipe()
+        go_read, go_write = os.pipe()
+        between = os.fork()
+        if between == 0:
+            _unshare(CLONE_NEWPID)
             pid = os.fork()
-        finally:
-            if os.getpid() != 1:
-                _setns(self._own_pids, CLONE_NEWPID)
-        if pid == 0:
+            if pid:
+                os.write(pid_write, str(pid).encode())
+                os._exit(0)
+            os.close(go_write)
+            os.read(go_read, 1)  # until the process between is gone, whose end must not count as the parent's
             self._become(node, shm_gib)
-        return pid
+            return 0
+        os.waitpid(between, 0)
+        os.close(pid_write)
+        answer = os.read(pid_read, 32)
+        os.close(go_write)
+        for fd in (pid_read, go_read):
+            os.close(fd)
+        if not answer:
+            raise IsolationError("a process namespace could not be made")
+        return int(answer)
 
     def _become(self, node: int, shm_gib: int | None) -> None:
         _setns(self._netns[node], CLONE_NEWNET)

@@ -137,6 +137,7 @@ def _finish(folder: RunFolder, observer: Observer, follower: Follower, started: 
         fault=follower.fault,
         metrics=follower.last_metrics,
         stopped_by=follower.stopped_by,
+        isolation=follower.isolation,
     )
     try:
         write_json(folder.report, end)
