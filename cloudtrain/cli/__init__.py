@@ -6,6 +6,7 @@ list.
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import import_module
 from typing import cast
@@ -66,6 +67,10 @@ def cli() -> None:
 
 def main() -> None:
     """Entry of the console script: runs a verb and turns every error into a message and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A path or a line that the terminal's encoding cannot show is shown escaped; it must not end the command.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         sys.exit(cli.main(standalone_mode=True))
     except CloudtrainError as error:

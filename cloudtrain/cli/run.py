@@ -96,9 +96,7 @@ def _channels(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
     show_default=True,
     help="For all nodes to connect and all ranks to join.",
 )
-@click.option(
-    "--resume", metavar="RUN", help="Continue from the checkpoints of an earlier run, or `latest`."
-)
+@click.option("--resume", metavar="RUN", help="Continue from the checkpoints of an earlier run, or `latest`.")
 @click.option("--live/--plain", default=None, help="Live view or plain lines.  [default: live on a terminal]")
 @click.option("--quiet", is_flag=True, help="Show the end only.")
 @click.option("--json", "as_json", is_flag=True, help="The end report on standard output, all else on standard error.")
@@ -157,7 +155,7 @@ def _display(ranks: frozenset[int] | None, live: bool | None, quiet: bool, as_js
 def _show_curve(report: dict[str, Any]) -> None:
     from cloudtrain.display.curve import draw_loss
 
-    curve = draw_loss(Path(report["folder"]) / "metrics", color=sys.stdout.isatty())
+    curve = draw_loss(Path(report["folder"]) / "metrics", unicode=(sys.stdout.encoding or "").lower().startswith("utf"))
     if curve:
         click.echo(curve)
 

@@ -18,21 +18,16 @@ def loss_points(metrics: Path) -> tuple[list[float], list[float]]:
     return [step for step, _ in points], [loss for _, loss in points]
 
 
-def draw_loss(metrics: Path, *, width: int = 78, height: int = 14, color: bool = False) -> str | None:
-    """The curve as lines of text, or None where there is nothing to draw or plotext is not installed."""
+def draw_loss(metrics: Path, *, unicode: bool = True) -> str | None:
+    """The curve as lines of text, or None where there is nothing to draw or uniplot is not installed."""
     steps, losses = loss_points(metrics)
     if len(steps) < 2:
         return None
     try:
-        import plotext as plot
+        from uniplot import plot_to_string
     except ImportError:
         return None
-    plot.clear_figure()
-    plot.plot(steps, losses, marker="braille")
-    plot.title("loss")
-    plot.xlabel("step")
-    plot.plotsize(width, height)
-    if not color:
-        plot.theme("clear")
-    drawn: str = plot.build()
-    return drawn if color else plot.uncolorize(drawn)
+    drawn: str = plot_to_string(
+        xs=steps, ys=losses, lines=True, title="loss by step", width=64, height=12, force_ascii=not unicode
+    )
+    return drawn

@@ -47,13 +47,10 @@ class PlainDisplay(Observer):
             self._out.flush()
         except BrokenPipeError:
             self._quiet = True
-        except UnicodeEncodeError:
-            encoding = self._out.encoding
-            self._out.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
     def say(self, text: str) -> None:
         """A line of ours."""
         try:
             print(text, file=sys.stderr, flush=True)
-        except (BrokenPipeError, UnicodeEncodeError):
+        except BrokenPipeError:
             pass

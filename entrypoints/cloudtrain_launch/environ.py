@@ -61,7 +61,8 @@ def _affinity() -> set[int]:
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
-_FOLDER = re.compile(r"\$\{(?:(data|outputs)\.([A-Za-z_][A-Za-z0-9_]*)|(checkpoint|model|output))\}")
+# The job file's check (cloudtrain/spec/arguments.py) has refused names that are not declared.
+_FOLDER = re.compile(r"\$\{(?:(data|outputs)\.([^{}]*)|(checkpoint|model|output))\}")
 
 
 def substitute(text: str, cluster: Cluster) -> str:

@@ -13,13 +13,15 @@ import ctypes
 import os
 import select
 import signal
+import subprocess
 import sys
 import threading
 import time
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-IS_LINUX = sys.platform == "linux"
+IS_LINUX = sys.platform == "linux" and not os.environ.get("CT_PORTABLE_PROCESSES")
+"""Whether Linux's own calls are used. The variable is for tests of what other systems get."""
 
 
 def _prctl(option: int, value: int) -> None:
@@ -87,12 +89,14 @@ def send(pid: int, sig: int) -> None:
 
 
 def descendants(root: int) -> list[int]:
-    """Process ids below ``root``, zombies left out. Empty where /proc is missing."""
+    """Process ids below ``root``, zombies left out."""
     children: dict[int, list[int]] = {}
     try:
-        names = os.listdir("/proc")
+        names = os.listdir("/proc") if IS_LINUX else []
     except OSError:
-        return []
+        names = []
+    if not names:
+        children = _children_by_ps()
     for name in names:
         if name.isdigit():
             parent, state = _parent_and_state(int(name))
@@ -105,6 +109,27 @@ def descendants(root: int) -> list[int]:
         found += below
         todo += below
     return found
+
+
+def _children_by_ps() -> dict[int, list[int]]:
+    """For systems without /proc. The ``ps`` itself, which has ended by then, is left out."""
+    children: dict[int, list[int]] = {}
+    listed = subprocess.run(["ps", "-Ao", "pid=,ppid=,stat="], capture_output=True, text=True, check=False)
+    for line in listed.stdout.splitlines():
+        pid, parent, state = line.split()[:3]
+        if not state.startswith("Z") and _exists(int(pid)):
+            children.setdefault(int(parent), []).append(int(pid))
+    return children
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _parent_and_state(pid: int) -> tuple[int, str]:

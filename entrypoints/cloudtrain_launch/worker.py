@@ -69,9 +69,8 @@ class WorkerConfig:
 class Announcer:
     """Tells the launcher what happens to this rank. A launcher that is gone is not an error here."""
 
-    def __init__(self, path: str) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(path)
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
         self._who = {"rank": int(os.environ["RANK"]), "local_rank": int(os.environ["LOCAL_RANK"])}
 
     def tell(self, kind: str, **what: Any) -> None:
@@ -90,30 +89,52 @@ def forked(config_path: str) -> None:
 
 
 def main() -> NoReturn:
-    """The warden as a process of its own: ``python -m cloudtrain_launch.worker CONFIG``."""
+    """``python -m cloudtrain_launch.worker CONFIG`` is a warden, with WARDEN and FD behind it a script's process."""
     if not getattr(sys.flags, "safe_path", False):
         del sys.path[0]  # the working folder of `python -m`; script.run puts the script's own there
-    os._exit(exits.of_status(_warden(sys.argv[1], preloaded=False)))
+    config_path, *script_of = sys.argv[1:]
+    if script_of:
+        warden, fd = int(script_of[0]), int(script_of[1])
+        announcer = Announcer(socket.socket(fileno=fd))
+        _become_script(WorkerConfig.load(config_path), announcer, warden, preloaded=False)
+    os._exit(exits.of_status(_warden(config_path, preloaded=False)))
 
 
 def _warden(config_path: str, preloaded: bool) -> int:
     parent = os.getppid()
     processes.die_with_parent(parent)
     config = WorkerConfig.load(config_path)
-    announcer = Announcer(config.socket)
+    announcer = Announcer(_connect(config.socket))
     held_back = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
     signal.pthread_sigmask(signal.SIG_BLOCK, held_back)
     announcer.tell("started", pid=os.getpid())
     warden = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        _become_script(config, announcer, warden, preloaded)
+    if preloaded or processes.IS_LINUX:
+        pid = os.fork()
+        if pid == 0:
+            _become_script(config, announcer, warden, preloaded)
+    else:
+        pid = _spawn_script(config_path, announcer)
     for sig in held_back:
         signal.signal(sig, lambda *_: processes.send(pid, signal.SIGTERM))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, held_back)
     status = processes.status_of(os.waitpid(pid, 0)[1])
     announcer.tell("exit", status=status)
     return status
+
+
+def _connect(path: str) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(path)
+    return sock
+
+
+def _spawn_script(config_path: str, announcer: Announcer) -> int:
+    """Where a process that was forked may not go on without exec (macOS): the script's process as an interpreter."""
+    fd = announcer.sock.fileno()
+    os.set_inheritable(fd, True)
+    argv = [sys.executable, "-u", "-m", "cloudtrain_launch.worker", config_path, str(os.getpid()), str(fd)]
+    return os.posix_spawn(sys.executable, argv, os.environ, setsigmask=())
 
 
 def _become_script(config: WorkerConfig, announcer: Announcer, warden: int, preloaded: bool) -> NoReturn:

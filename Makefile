@@ -1,0 +1,38 @@
+# Two commands set everything up on a machine that has Python and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+DEMO   ?= demo
+
+.PHONY: demo test lint bench wheel clean
+
+# The main job on real data: 1,437 handwritten digits, 2 simulated nodes x 2 processes, one job file.
+demo: $(VENV)/ready
+	rm -rf $(DEMO)
+	$(BIN)/cloudtrain init --template digits $(DEMO)
+	cd $(DEMO) && ../$(BIN)/python prepare.py
+	cd $(DEMO) && ../$(BIN)/cloudtrain validate job.yaml
+	cd $(DEMO) && ../$(BIN)/cloudtrain run job.yaml --nodes 2 --processes 2
+
+test: $(VENV)/ready
+	$(BIN)/python -m pytest $(PYTEST)
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/ready
+	$(BIN)/python -m benchmarks
+
+wheel: $(VENV)/ready
+	$(BIN)/python -m build --wheel --no-isolation
+
+clean:
+	rm -rf $(VENV) $(DEMO) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The constraints keep torch at the CPU build that developers and CI use.
+$(VENV)/ready: pyproject.toml constraints-dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints-dev.txt --editable '.[dev]'
+	touch $@

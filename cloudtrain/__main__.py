@@ -1,0 +1,7 @@
+"""``python -m cloudtrain``."""
+
+from __future__ import annotations
+
+from cloudtrain.cli import main
+
+main()
