@@ -41,6 +41,7 @@ def build(
     metrics: Mapping[str, Any],
     stopped_by: str | None,
     isolation: str | None,
+    device: str,
 ) -> Report:
     """The report of a run that is over. Times are seconds since the epoch; ``metrics`` are the last known values."""
     root = root_failure(statuses, reports, fault) if state is State.FAILED else None
@@ -51,6 +52,7 @@ def build(
         "exit_code": 5 if fault else state.exit_code,
         "stopped_by": stopped_by,
         "isolation": isolation,
+        "device": device,
         "started": started,
         "ended": time.time(),
         "seconds": round(time.time() - started, 3),

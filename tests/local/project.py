@@ -147,6 +147,13 @@ class Project:
             time.sleep(0.02)
         return found
 
+    def wait_until_none_is_left(self) -> None:
+        """Wait for the end of processes whose command was killed: they stop by themselves, after their grace."""
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while _marked(self.mark):
+            assert time.monotonic() < deadline, _marked(self.mark)
+            time.sleep(0.05)
+
     def kill_left_over(self) -> None:
         for entry in _marked(self.mark):
             os.kill(int(entry.split()[0]), signal.SIGKILL)

@@ -131,10 +131,7 @@ def test_a_killed_command_takes_its_nodes_along(project: Project) -> None:
     running = _up(project, SAVING, "--isolation", "none")
     running.signal(signal.SIGKILL)
     running.process.communicate()
-    deadline = 60
-    for _ in range(deadline * 10):
-        if not project.left_over():
-            break
+    project.wait_until_none_is_left()
     assert all((project.folder / f"saved-{rank}").exists() for rank in range(4))  # and let them save
     from cloudtrain import Run
 

@@ -123,10 +123,10 @@ def _run(job: Job, options: LocalOptions, observer: Observer, host: HostProcess,
         follower.run()
         if options.isolation == "netns" and follower.isolation != "netns" and not follower.fault:
             raise MissingError(f"--isolation netns: {follower.isolation_problem}", hint="use --isolation none")
-        return _finish(folder, observer, follower, started)
+        return _finish(folder, info, observer, follower, started)
 
 
-def _finish(folder: RunFolder, observer: Observer, follower: Follower, started: float) -> report.Report:
+def _finish(folder: RunFolder, info: RunInfo, observer: Observer, follower: Follower, started: float) -> report.Report:
     state = report.final_state(follower.stopped_by, follower.statuses, follower.reports)
     end = report.build(
         folder,
@@ -138,6 +138,7 @@ def _finish(folder: RunFolder, observer: Observer, follower: Follower, started: 
         metrics=follower.last_metrics,
         stopped_by=follower.stopped_by,
         isolation=follower.isolation,
+        device=info.device,
     )
     try:
         write_json(folder.report, end)
