@@ -84,7 +84,7 @@ class Channel:
 def _decode(line: bytes) -> Message | None:
     try:
         message = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None
 

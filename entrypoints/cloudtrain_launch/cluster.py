@@ -59,13 +59,15 @@ def _local(env: Mapping[str, str]) -> Cluster:
         raise LaunchError(f"CLOUDTRAIN_HOSTS has an empty name: {env['CLOUDTRAIN_HOSTS']!r}")
     if not 0 <= node < len(hosts):
         raise LaunchError(f"CLOUDTRAIN_NODE_RANK is {node}, but CLOUDTRAIN_HOSTS names {len(hosts)} nodes")
-    inherited = env.get("CLOUDTRAIN_LISTEN_FD")
+    port = _number(env, "CLOUDTRAIN_PORT")
+    if not 1 <= port <= 65535:
+        raise LaunchError(f"CLOUDTRAIN_PORT is {port}, a port is from 1 to 65535")
     return Cluster(
         provider="local",
         node=node,
         hosts=hosts,
-        port=_number(env, "CLOUDTRAIN_PORT"),
-        listen_fd=int(inherited) if inherited else None,
+        port=port,
+        listen_fd=_number(env, "CLOUDTRAIN_LISTEN_FD") if env.get("CLOUDTRAIN_LISTEN_FD") else None,
         folders={name: path for name, path in env.items() if _is_folder(name)},
     )
 

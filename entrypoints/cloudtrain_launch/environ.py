@@ -53,8 +53,10 @@ def worker_environment(base: Mapping[str, str], spec: LaunchSpec, cluster: Clust
 
 def threads_per_process(processes: int, env: Mapping[str, str]) -> int:
     """This node's cores over its processes. Simulated nodes share a machine: CLOUDTRAIN_NODE_CORES says how much."""
-    cores = int(env.get("CLOUDTRAIN_NODE_CORES") or 0) or len(_affinity())
-    return max(1, cores // processes)
+    text = env.get("CLOUDTRAIN_NODE_CORES", "")
+    if text and not text.isdecimal():
+        raise LaunchError(f"CLOUDTRAIN_NODE_CORES is not a whole number: {text!r}")
+    return max(1, int(text or len(_affinity())) // processes)
 
 
 def _affinity() -> set[int]:
@@ -95,7 +97,7 @@ def interface_towards(cluster: Cluster) -> str | None:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect(address)
             own = probe.getsockname()[0]
-    except OSError:
+    except (OSError, UnicodeError):
         return None
     return next((name for _, name in socket.if_nameindex() if _address_of(name) == own), None)
 

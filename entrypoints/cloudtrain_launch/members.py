@@ -24,8 +24,6 @@ from cloudtrain_launch.errors import LaunchError
 from cloudtrain_launch.spec import LaunchSpec
 
 BEAT_SECONDS = 2.0
-SILENCE_SECONDS = 30.0
-"""A node silent for so long is lost, though its connection is not closed: its host or network vanished."""
 _CONNECT_SECONDS = 3.0
 
 
@@ -69,7 +67,7 @@ class Members:
                 channel.send({"kind": "beat"})
         for channel, heard in list(self._heard.items()):
             channel.flush()
-            if now - heard > SILENCE_SECONDS:
+            if now - heard > self.spec.silence:  # its host or network vanished, or its launcher hangs
                 channel.closed = True
                 self._lost(channel)
 
@@ -79,10 +77,12 @@ class Members:
 
     def _readable(self, channel: Channel) -> None:
         for message in channel.receive():
+            if channel not in self._heard:  # refused at its first word
+                return
             self._heard[channel] = time.monotonic()
             if message.get("kind") != "beat":
                 self._message(channel, message)
-        if channel.closed:
+        if channel.closed and channel in self._heard:
             self._lost(channel)
 
     def _drop(self, channel: Channel) -> None:
@@ -204,7 +204,7 @@ class Member(Members):
         host, port = self.cluster.hosts[0], self.cluster.port
         try:
             sock = socket.create_connection((host, port), timeout=_CONNECT_SECONDS)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # a label of a name may be too long to be looked up at all
             self.last_error = f"{host}:{port}: {error}"
             return
         if sock.getsockname() == sock.getpeername():  # a free local port can connect to itself
@@ -224,11 +224,11 @@ class Member(Members):
 
 
 def _listen(cluster: Cluster) -> socket.socket:
-    if cluster.listen_fd is not None:
-        sock = socket.socket(fileno=cluster.listen_fd)
-        sock.listen(128)
-        return sock
     try:
+        if cluster.listen_fd is not None:
+            sock = socket.socket(fileno=cluster.listen_fd)
+            sock.listen(128)
+            return sock
         return socket.create_server(("", cluster.port), backlog=128)
     except OSError as error:
         raise LaunchError(f"node 0 cannot listen on port {cluster.port}: {error}", exits.NOT_STARTED) from error

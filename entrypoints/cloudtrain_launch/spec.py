@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any, Callable
 
 from cloudtrain_launch.errors import LaunchError
+
+KINDS = ("entry", "module", "task")
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,9 @@ class LaunchSpec:
     """Seconds between SIGTERM and SIGKILL."""
     start_timeout: float = 600.0
     """Seconds in which all nodes must connect and all workers must join."""
+    silence: float = 30.0
+    """Seconds after which a node that says nothing is lost, though its connection is not closed. Launchers say
+    something every 2 s."""
     code: str = "."
     """Folder of the code; relative to the spec file."""
     version: int = 1
@@ -34,14 +41,46 @@ class LaunchSpec:
         try:
             with open(path, encoding="utf-8") as file:
                 data = json.load(file)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise LaunchError(f"cannot read the launch spec {path}: {error}") from error
+        if not isinstance(data, dict):
+            raise LaunchError(f"{path}: a launch spec is a JSON object, not {type(data).__name__}")
         if data.get("version") != 1:
             raise LaunchError(f"{path}: launch spec version {data.get('version')!r}, this launcher knows version 1")
-        unknown = sorted(set(data) - {f.name for f in fields(cls)})
-        if unknown:
-            raise LaunchError(f"{path}: unknown fields {', '.join(unknown)}")
-        try:
-            return cls(**{**data, "args": tuple(data.get("args", ()))})
-        except TypeError as error:
-            raise LaunchError(f"{path}: {error}") from error
+        problem = _problem(data)
+        if problem:
+            raise LaunchError(f"{path}: {problem}")
+        return cls(**{**data, "args": tuple(data.get("args", ()))})
+
+
+def _problem(data: Mapping[str, Any]) -> str | None:
+    known = {f.name: str(f.type) for f in fields(LaunchSpec)}
+    unknown = sorted(set(data) - set(known))
+    if unknown:
+        return f"unknown fields {', '.join(unknown)}"
+    missing = [name for name in ("run_id", "kind", "target", "processes_per_node") if name not in data]
+    if missing:
+        return f"missing fields {', '.join(missing)}"
+    for name, value in data.items():
+        what, fits = _SHAPES[known[name]]
+        if not fits(value):
+            return f"{name} must be {what}, not {value!r}"
+    return None if data["kind"] in KINDS else f"kind must be one of {', '.join(KINDS)}, not {data['kind']!r}"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+_SHAPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "str": ("text", lambda value: isinstance(value, str)),
+    "int": ("a whole number from 1", lambda value: type(value) is int and value >= 1),
+    "float": ("a number from 0", lambda value: _is_number(value) and value >= 0),
+    "tuple[str, ...]": ("a list of texts", _are_texts),
+    "dict[str, str]": ("an object of texts", lambda value: isinstance(value, dict) and _are_texts([*value.values()])),
+}
+"""A field's annotation -> what it is called, and whether a value of the file is one."""
