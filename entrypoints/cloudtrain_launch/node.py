@@ -196,7 +196,8 @@ class Node:
         everyone_done = self._others_done >= others
         if self._leave_at is not None:
             return everyone_done or time.monotonic() > self._leave_at
-        return self._told_done and everyone_done and self._agent.status is not None
+        # Elastic's agents would now meet once more, for up to five minutes; there is nothing left to agree on.
+        return self._told_done and everyone_done
 
     @property
     def _stopping(self) -> bool:
