@@ -40,10 +40,10 @@ class Lines:
     def _pieces(self, text: str) -> list[str]:
         pieces = text.split("\n")
         pieces[0] = self._line + pieces[0]
-        if "\r" in pieces[-1][:-1]:
+        if "\r" in pieces[-1]:
             # Only the newest state of a progress bar is worth keeping; the file has them all.
-            kept = pieces[-1][:-1].rpartition("\r")[2] + pieces[-1][-1]
-            pieces[-1] = kept
+            states = pieces[-1].rstrip("\r")
+            pieces[-1] = states.rpartition("\r")[2] + ("" if states == pieces[-1] else "\r")
         return pieces
 
     def _show_last_state(self, line: str) -> None:
