@@ -28,6 +28,12 @@ def draw_loss(metrics: Path, *, unicode: bool = True) -> str | None:
     except ImportError:
         return None
     drawn: str = plot_to_string(
-        xs=steps, ys=losses, lines=True, title="loss by step", width=64, height=12, character_set="block" if unicode else "ascii"
+        xs=steps,
+        ys=losses,
+        lines=True,
+        title="loss by step",
+        width=64,
+        height=12,
+        character_set="block" if unicode else "ascii",
     )
     return drawn

@@ -38,8 +38,9 @@ def _seen(project: Project, rank: int) -> dict[str, object]:
 def test_what_a_rank_sees(project: Project, isolation: str, engine: str) -> None:
     project.write("data/train/x.txt", "x")
     project.write(".gitignore", "data/\n")
-    project.job(SEES, extra="data: {train: {uri: {local: data/train}}}\noutputs: {extra: {local: out/extra}}\n"
-                            "args: ['${data.train}', '${outputs.extra}', '${checkpoint}', '$HOME', '${{data.train}}']\n")  # fmt: skip
+    extra = "data: {train: {uri: {local: data/train}}}\noutputs: {extra: {local: out/extra}}\n"
+    extra += "args: ['${data.train}', '${outputs.extra}', '${checkpoint}', '$HOME', '${{data.train}}']\n"
+    project.job(SEES, extra=extra)
     result = project.run("--isolation", isolation, "--engine", engine)
     assert result.code == 0, result.err
     run = result.folder
