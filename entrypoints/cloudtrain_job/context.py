@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _current: Context | None = None
 _owns_group = False
-_left: list[Any] = []  # process groups that are done with, kept until the process ends
 
 
 @dataclass(frozen=True)
@@ -101,21 +100,13 @@ class Context:
         """``value`` of every rank, in order of rank, on every rank. All ranks must call it."""
         if self.world_size == 1:
             return [value]
-        import torch.distributed as dist
+        from cloudtrain_job import collectives
 
-        found: list[Any] = [None] * self.world_size
-        dist.all_gather_object(found, value)
-        return found
+        return collectives.gather(value, self.world_size)
 
     def broadcast(self, value: Any) -> Any:
         """Rank 0's ``value``, on every rank. All ranks must call it."""
-        if self.world_size == 1:
-            return value
-        import torch.distributed as dist
-
-        box = [value]
-        dist.broadcast_object_list(box, src=0)
-        return box[0]
+        return self.gather(value if self.is_main else None)[0]
 
     def say(self, text: str) -> None:
         """One line on stderr, from rank 0 only."""
@@ -124,14 +115,9 @@ class Context:
             sys.stderr.flush()
 
     def _reduce(self, values: Sequence[float], how: str) -> list[float]:
-        import torch
-        import torch.distributed as dist
+        from cloudtrain_job import collectives
 
-        # A group the script made itself may have no CPU backend.
-        device = self.device if dist.get_backend() == "nccl" else torch.device("cpu")
-        tensor = torch.tensor(values, dtype=torch.float64, device=device)
-        dist.all_reduce(tensor, op=getattr(dist.ReduceOp, how))
-        return [float(value) for value in tensor.tolist()]
+        return collectives.reduce(values, how, self.device)
 
 
 def init(*, seed: int = 0, device: str | None = None, timeout: float | datetime.timedelta | None = None) -> Context:
@@ -167,13 +153,9 @@ def finish() -> None:
     """Leave the process group. Called at exit as well; calling it twice does no harm."""
     global _current, _owns_group
     if _owns_group:
-        import torch.distributed as dist
+        from cloudtrain_job import collectives
 
-        if dist.is_initialized():
-            # If a DDP model holds the last reference, dropping it joins gloo's threads while holding the interpreter
-            # lock, which such a thread may be waiting for to drop a tensor: a deadlock (seen with torch 2.13).
-            _left.append(dist.group.WORLD)
-            dist.destroy_process_group()
+        collectives.leave()
     _current, _owns_group = None, False
 
 
