@@ -11,7 +11,9 @@ def loss_points(metrics: Path) -> tuple[list[float], list[float]]:
     """Steps and losses that rank 0 logged (the lowest rank that logged any), in order."""
     by_rank: dict[int, list[tuple[float, float]]] = {}
     for record in MetricsReader(metrics).new():
-        step, loss = number(record.get("step")), number(record.get("loss"))
+        step = number(record.get("step"))
+        # The mean over all ranks says more than one rank's own share of the batch.
+        loss = number(record.get("mean_loss", record.get("loss")))
         if step is not None and loss is not None and isinstance(record.get("rank"), int):
             by_rank.setdefault(record["rank"], []).append((step, loss))
     points = by_rank[min(by_rank)] if by_rank else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import importlib.abc
 import importlib.machinery
 import io
@@ -121,10 +122,24 @@ def _wrap(module: types.ModuleType, announce: Callable[[str], None]) -> None:
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
         announce("joining")
         result = original(*args, **kwargs)
+        _keep_for_ever(module.group.WORLD)
         announce("joined")
         return result
 
     module.init_process_group = init_process_group  # type: ignore[attr-defined]
+
+
+def _keep_for_ever(group: Any) -> None:
+    """Hold the default process group beyond the end of the interpreter.
+
+    A script that calls ``destroy_process_group`` while a DDP model is alive frees the group under the interpreter lock,
+    for which gloo's threads may be waiting: it hangs, about once in 60 runs on a busy machine (seen with torch 2.13).
+    """
+    _groups.append(group)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
+
+
+_groups: list[Any] = []
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):

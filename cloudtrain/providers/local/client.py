@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,19 @@ class HostProcess:
         """The host process has closed its output: no node is left."""
 
     def start(
-        self, nodes: list[dict[str, str]], *, secrets: Mapping[str, str], shm_gib: int | None, grace: float
+        self,
+        nodes: list[dict[str, str]],
+        *,
+        secrets: Mapping[str, str],
+        shm_gib: int | None,
+        grace: float,
+        preload: Sequence[str] = (),
     ) -> None:
-        """Hand over the request. ``secrets`` are variables with their values, for the nodes' environment alone."""
+        """Hand over the request.
+
+        ``secrets`` are variables with their values, for the nodes' environment alone; ``preload`` are modules that all
+        ranks would import, loaded once before the fork.
+        """
         self._say(
             kind="run",
             nodes=nodes,
@@ -63,6 +73,7 @@ class HostProcess:
             launch=str(shipped.entrypoints() / "launch.py"),
             shm_gib=shm_gib,
             grace=grace,
+            preload=list(preload),
         )
 
     def stop(self) -> None:

@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 import traceback
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,9 @@ class _Host:
         reader.join()
         if self._plan is None:
             return
+        if self._engine == "fork":
+            for module in self._plan["preload"]:
+                import_module(module)
         if self._problem and self._wanted == "netns":
             self.say("isolation", isolation=None, reason=self._problem)
             return

@@ -119,7 +119,13 @@ def _run(job: Job, options: LocalOptions, observer: Observer, host: HostProcess,
         runtime = job.limits.runtime.seconds if job.limits.runtime else None
         follower = Follower(host, folder, observer, nodes=len(request.nodes), runtime=runtime)
         on_start(follower)
-        host.start(request.nodes, secrets=_secret_values(request), shm_gib=request.shm_gib, grace=options.grace)
+        host.start(
+            request.nodes,
+            secrets=_secret_values(request),
+            shm_gib=request.shm_gib,
+            grace=options.grace,
+            preload=_worth_preloading(job),
+        )
         follower.run()
         if options.isolation == "netns" and follower.isolation != "netns" and not follower.fault:
             raise MissingError(f"--isolation netns: {follower.isolation_problem}", hint="use --isolation none")
@@ -205,6 +211,16 @@ def _stage_code(job: Job, folder: RunFolder) -> None:
             raise SpecError(f"{key}: {name} does not ship with the code: {why.text if why else 'it is not there'}")
     stage(bundle, folder.code)
     folder.update_state(bundle=bundle.digest)
+
+
+def _worth_preloading(job: Job) -> list[str]:
+    """What every rank would import a moment later: any optimizer of torch pulls in dynamo, a second or two."""
+    if job.task:
+        return ["torch._dynamo"]
+    if job.entry:
+        source = (job.code_folder / job.entry).read_bytes()
+        return ["torch._dynamo"] if b"optim" in source and b"torch" in source else []
+    return []
 
 
 def _share_out_objects(job: Job, options: LocalOptions, folder: RunFolder, nodes: int) -> None:
