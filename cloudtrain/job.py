@@ -85,7 +85,18 @@ class _Clouds(Named):
 
 _CLOUDS = _Clouds("a provider", r"[\s\S]*", "must be a provider")
 _CHANNELS = Named("a channel name", _VARIABLE, "a channel name must be an identifier such as train", folded=True)
-_OUTPUTS = Named("an output name", _VARIABLE, "an output name must be an identifier such as metrics", folded=True)
+
+
+class _OutputNames(Named):
+    """Names of outputs; ``dir`` would take the variable of the run's own output folder."""
+
+    def refused(self, name: str) -> str | None:
+        return "is taken: CLOUDTRAIN_OUTPUT_DIR is the run's own output folder" if name.lower() == "dir" else None
+
+
+_OUTPUTS = _OutputNames(
+    "an output name", _VARIABLE, "an output name must be an identifier such as metrics", folded=True
+)
 _ENV = _Variables("a variable", _VARIABLE, "a variable's name must be made of A-Z a-z 0-9 _ and not begin with a digit")
 _TAG = Text(r"[\s\S]{0,256}", "must have at most 256 characters", True)
 _TAGS = Named("a tag", r"[^\x00-\x1f]{1,128}", "a tag's name must have 1 to 128 printable characters")

@@ -8,8 +8,10 @@ The environment says which provider's contract holds (``CLOUDTRAIN_PROVIDER``) a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import traceback
 from collections.abc import Mapping
 
 from cloudtrain_launch import cluster, exits, node
@@ -41,8 +43,11 @@ if __name__ == "__main__":
     code = exits.LAUNCHER
     try:
         code = main(dict(os.environ))
+    except BaseException:  # noqa: BLE001 - os._exit below would swallow it
+        traceback.print_exc()
     finally:
         # Not sys.exit: nothing that was imported may keep the container's first process alive.
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError):
+                stream.flush()
         os._exit(code)

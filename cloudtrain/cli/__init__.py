@@ -7,6 +7,7 @@ list.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from importlib import import_module
 from typing import cast
@@ -71,6 +72,9 @@ def main() -> None:
         # A path or a line that the terminal's encoding cannot show is shown escaped; it must not end the command.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # started with it closed
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123
     try:
         sys.exit(cli.main(standalone_mode=True))
     except CloudtrainError as error:

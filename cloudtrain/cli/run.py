@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import re
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -119,7 +121,7 @@ def command(
     Exit codes: 0 done, 1 the job failed, 2 the job file or the command line is wrong, 3 something is missing here,
     130 interrupted, 143 stopped by SIGTERM.
     """  # fmt: skip
-    from cloudtrain.providers.local.run import host_for
+    from cloudtrain.providers.local.client import host_for
 
     chosen = LocalOptions(args=args, **options)
     with _signals() as stopper:
@@ -138,6 +140,7 @@ def command(
         click.echo(json.dumps(report, indent=1))
     elif not quiet:
         _show_curve(report)
+    gc.freeze()  # nothing is left to collect; looking for it would cost more than the exit itself
     sys.exit(report["exit_code"])
 
 
@@ -157,11 +160,13 @@ def _show_curve(report: dict[str, Any]) -> None:
 
     curve = draw_loss(Path(report["folder"]) / "metrics", unicode=(sys.stdout.encoding or "").lower().startswith("utf"))
     if curve:
-        click.echo(curve)
+        with suppress(OSError):  # nobody reads any more
+            click.echo(curve)
 
 
 class _Stopper:
-    """Turns SIGINT and SIGTERM into requests to stop; before the run has started they end the command at once."""
+    """Turns SIGINT and SIGTERM into requests to stop. Before the run has started, and the third time, they end the
+    command at once."""
 
     def __init__(self) -> None:
         self._follower: Follower | None = None
@@ -172,7 +177,8 @@ class _Stopper:
     def __call__(self, number: int, _: FrameType | None) -> None:
         if self._follower is None:
             raise _Stopped(128 + number)
-        self._follower.request_stop(signal.Signals(number).name)
+        if self._follower.request_stop(signal.Signals(number).name) > 2:
+            os._exit(128 + number)  # the host process sees that we are gone, and ends what is left
 
 
 class _Stopped(SystemExit):

@@ -20,12 +20,18 @@ _SHOWN_RANKS = 16
 _REFRESH_PER_SECOND = 8
 
 
+class _Terminal(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would end this process, and the training with it."""
+        self.quiet = True
+
+
 class LiveDisplay(Observer):
     """Lines of the wanted ranks, and below them the state of the run."""
 
     def __init__(self, ranks: Collection[int] | None, console: Console | None = None) -> None:
         self._ranks = ranks
-        self._console = console or Console(highlight=False)
+        self._console = console or _Terminal(highlight=False)
         self._state = State.PENDING
         self._since = time.monotonic()
         self._last: dict[int, dict[str, Any]] = {}

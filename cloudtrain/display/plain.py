@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
 import sys
 from collections.abc import Collection
 from typing import Any, TextIO
@@ -10,14 +13,20 @@ from cloudtrain.display.summary import ending, heading
 from cloudtrain.runs.observer import Observer, RunInfo
 from cloudtrain.runs.state import State
 
+_PIECE = 1024
+"""Characters, at most 4096 bytes: what a pipe that `select` calls writable takes without blocking (PIPE_BUF)."""
+_TRY_SECONDS = 0.2
+_HURRIED_SECONDS = 1.0
+
 
 class PlainDisplay(Observer):
     """``[node/rank] text`` for the wanted ranks; our own words go to standard error."""
 
-    def __init__(self, out: TextIO, ranks: Collection[int] | None, *, quiet: bool = False) -> None:
+    def __init__(self, out: TextIO | None, ranks: Collection[int] | None, *, quiet: bool = False) -> None:
         self._out = out
         self._ranks = ranks
         self._quiet = quiet
+        self._hurried = False
 
     def begin(self, info: RunInfo) -> None:
         if not self._quiet:
@@ -40,17 +49,50 @@ class PlainDisplay(Observer):
         for line in ending(report):
             self.say(line)
 
+    def hurry(self) -> None:
+        self._hurried = True
+
     def show(self, text: str) -> None:
-        """A line of the job's output. A reader that went away (`| head`) does not end the training."""
-        try:
-            self._out.write(text + "\n")
-            self._out.flush()
-        except BrokenPipeError:
+        """A line of the job's output. A reader that went away (`| head`), or a full disk, does not end the training."""
+        if self._out is not None and not self._write(self._out, text):
             self._quiet = True
 
     def say(self, text: str) -> None:
         """A line of ours."""
+        if sys.stderr is not None:
+            self._write(sys.stderr, text)
+
+    def _write(self, stream: TextIO, text: str) -> bool:
+        """Write a line, waiting for the reader unless the run is to be stopped. False once nobody takes it any more."""
+        line = text + "\n"
         try:
-            print(text, file=sys.stderr, flush=True)
-        except BrokenPipeError:
-            pass
+            for start in range(0, len(line), _PIECE):
+                if not self._wait_for_reader(stream):
+                    return False
+                stream.write(line[start : start + _PIECE])
+                stream.flush()
+        except OSError:
+            _put_to_rest(stream)
+            return False
+        return True
+
+    def _wait_for_reader(self, stream: TextIO) -> bool:
+        """True once the stream takes a piece. A write that blocks would keep the run from being stopped."""
+        try:
+            fd = stream.fileno()
+        except (OSError, ValueError):  # no file: a notebook's, a test's
+            return True
+        tries = 0
+        while not select.select([], [fd], [], _TRY_SECONDS)[1]:
+            tries += self._hurried
+            if tries * _TRY_SECONDS > _HURRIED_SECONDS:
+                return False
+        return True
+
+
+def _put_to_rest(stream: TextIO) -> None:
+    """What is still in the stream's buffer must not fail once more when the interpreter ends."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)

@@ -22,6 +22,8 @@ def heading(info: RunInfo) -> str:
 def ending(report: dict[str, Any]) -> Iterator[str]:
     """The end of a run, the first failure and its traceback first, then where everything lies."""
     root = report["root"]
+    if _trained_apart(report):
+        yield f"warning: no rank joined a process group: each of the {len(report['ranks'])} trained by itself"
     if root:
         yield f"failed first: {root['message']}"
         yield from _indented(root["traceback"])
@@ -35,6 +37,11 @@ def ending(report: dict[str, Any]) -> Iterator[str]:
     metrics = Path(report["folder"]) / "metrics"
     if any(metrics.iterdir()):
         yield f"  metrics  {shown(metrics)}"
+
+
+def _trained_apart(report: dict[str, Any]) -> bool:
+    ranks = report["ranks"]
+    return report["state"] == "SUCCEEDED" and len(ranks) > 1 and not any(rank["joined"] for rank in ranks)
 
 
 def shown(path: str | Path) -> str:

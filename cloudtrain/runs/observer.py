@@ -47,5 +47,8 @@ class Observer:
     def tick(self) -> None:
         """Called a few times a second."""
 
+    def hurry(self) -> None:
+        """The run is to be stopped: wait no longer for whoever reads this. May be called from a signal handler."""
+
     def end(self, report: dict[str, Any]) -> None:
         """The run is over; the end report, as in report.json."""

@@ -47,7 +47,7 @@ def _run(word: dict[str, Any], config_path: str, forked: bool) -> str | None:
 
     from cloudtrain_launch import worker
 
-    launch_config = _launch_config(word, forked)
+    launch_config = _launch_config(word, os.path.join(os.path.dirname(config_path), "elastic"), forked)
     try:
         if forked:
             elastic_launch(launch_config, worker.forked)(config_path)
@@ -60,9 +60,12 @@ def _run(word: dict[str, Any], config_path: str, forked: bool) -> str | None:
     return None
 
 
-def _launch_config(word: dict[str, Any], forked: bool) -> Any:
+def _launch_config(word: dict[str, Any], log_folder: str, forked: bool) -> Any:
+    from torch.distributed.elastic import multiprocessing
     from torch.distributed.launcher.api import LaunchConfig
 
+    # A folder of its own in the system's temporary one is what elastic would make, and leave there.
+    logs = getattr(multiprocessing, "DefaultLogsSpecs", None)
     wanted = {
         "min_nodes": word["nodes"],
         "max_nodes": word["nodes"],
@@ -76,6 +79,8 @@ def _launch_config(word: dict[str, Any], forked: bool) -> Any:
         "start_method": "fork" if forked else "spawn",
         "local_addr": word["host"] if word["node"] == 0 else None,
         "shutdown_timeout": _ELASTIC_SHUTDOWN_SECONDS,
+        "log_dir": log_folder,
+        "logs_specs": logs(log_dir=log_folder) if logs else None,
     }
     # torch 2.1 knows fewer fields than 2.13.
     known = {f.name for f in fields(LaunchConfig)}

@@ -27,6 +27,8 @@ class Cluster:
     """Where node 0's launcher listens for the others."""
     listen_fd: int | None = None
     """A socket already listening there, inherited from whoever started this node."""
+    device: str = "auto"
+    """``cpu`` where the ranks are to train on CPU, whatever a framework would choose by itself."""
     folders: Mapping[str, str] = field(default_factory=dict)
     """Variable -> path on this node: ``CLOUDTRAIN_DATA_<CHANNEL>``, ``CLOUDTRAIN_OUTPUT_<NAME>``, the fixed ones."""
 
@@ -68,6 +70,7 @@ def _local(env: Mapping[str, str]) -> Cluster:
         hosts=hosts,
         port=port,
         listen_fd=_number(env, "CLOUDTRAIN_LISTEN_FD") if env.get("CLOUDTRAIN_LISTEN_FD") else None,
+        device=env.get("CLOUDTRAIN_NODE_DEVICE", "auto"),
         folders={name: path for name, path in env.items() if _is_folder(name)},
     )
 

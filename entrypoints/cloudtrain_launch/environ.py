@@ -44,11 +44,31 @@ def worker_environment(base: Mapping[str, str], spec: LaunchSpec, cluster: Clust
         NODE_RANK=str(cluster.node),
         **cluster.folders,
     )
+    env.update(framework_defaults(spec, cluster))
     env.update({name: substitute(text, cluster) for name, text in spec.env.items()})
     interface = interface_towards(cluster)
     if interface:
         env.setdefault("GLOO_SOCKET_IFNAME", interface)
     return env
+
+
+def framework_defaults(spec: LaunchSpec, cluster: Cluster) -> dict[str, str]:
+    """What makes frameworks take the cluster they are given; the job's own variables and arguments win.
+
+    Accelerate 1.15, and the Trainers built on it, form no process group on CPU unless told that CPU is meant: every
+    rank would train alone. Lightning 2.6's Trainer and Fabric ignore the launcher's world size unless devices and
+    nodes are named, by argument or by these variables.
+    """
+    defaults = {}
+    if cluster.device == "cpu":
+        defaults["ACCELERATE_USE_CPU"] = "true"
+    if spec.framework == "lightning":
+        shape = {"DEVICES": str(spec.processes_per_node), "NUM_NODES": str(cluster.nodes)}
+        if cluster.device == "cpu":
+            shape["ACCELERATOR"] = "cpu"
+        defaults.update((f"PL_TRAINER_{name}", value) for name, value in shape.items())
+        defaults.update((f"LT_{name}", value) for name, value in shape.items())
+    return defaults
 
 
 def threads_per_process(processes: int, env: Mapping[str, str]) -> int:

@@ -25,6 +25,7 @@ from cloudtrain_launch.spec import LaunchSpec
 
 BEAT_SECONDS = 2.0
 _CONNECT_SECONDS = 3.0
+_LONGEST_PAUSE_SECONDS = 0.5
 
 
 class Members:
@@ -48,6 +49,10 @@ class Members:
     def missing(self) -> list[int]:
         """Nodes not connected yet."""
         raise NotImplementedError
+
+    def seconds_to_next_try(self) -> float:
+        """When ``tick`` has something to do again before its usual time."""
+        return BEAT_SECONDS
 
     def leave(self) -> None:
         """Send what is still queued, as far as it goes out within a second, and close."""
@@ -185,6 +190,7 @@ class Member(Members):
         super().__init__(cluster, spec, selector, hear)
         self._head: Channel | None = None
         self._next_try = 0.0
+        self._pause = 0.005
         self.last_error = "not tried yet"
 
     def tell(self, kind: str, **what: Any) -> None:
@@ -198,7 +204,11 @@ class Member(Members):
         super().tick()
         if self._head is None and time.monotonic() >= self._next_try:
             self._connect()
-            self._next_try = time.monotonic() + 0.2
+            self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+            self._next_try = time.monotonic() + self._pause
+
+    def seconds_to_next_try(self) -> float:
+        return BEAT_SECONDS if self._head else max(0.0, self._next_try - time.monotonic())
 
     def _connect(self) -> None:
         host, port = self.cluster.hosts[0], self.cluster.port

@@ -79,6 +79,7 @@ class Node:
     def run(self) -> int:
         """From here to the exit code."""
         try:
+            self._members.tick()  # before the loop's first wait: the others are to be found at once
             while not self._is_over():
                 self._step()
         except LaunchError as error:
@@ -117,7 +118,7 @@ class Node:
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def _step(self) -> None:
-        for key, _ in self._selector.select(_TICK_SECONDS):
+        for key, _ in self._selector.select(min(_TICK_SECONDS, self._members.seconds_to_next_try())):
             # A callback may have closed what a later one of this round was about.
             if key.fileobj in self._selector.get_map():
                 key.data()

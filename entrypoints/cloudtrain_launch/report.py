@@ -32,6 +32,11 @@ def build(
     }
 
 
+def trained_apart(outcome: str, ranks: list[Report]) -> bool:
+    """True if several ranks ran to their ends without ever meeting: most likely not what was meant."""
+    return outcome == "succeeded" and len(ranks) > 1 and not any(rank["joined"] for rank in ranks)
+
+
 def deliver(report: Report, folder: str | None, sink: Sink) -> None:
     """Say it, hand it to the follower, and write it to ``folder``."""
     if sink.wants_words:
@@ -62,6 +67,8 @@ def _say(report: Report, sink: Sink) -> None:
         sink.line(None, f"failed first: {root['message']}")
         for line in (root["traceback"] or "").splitlines():
             sink.line(None, "  " + line)
+    if trained_apart(report["outcome"], report["ranks"]):
+        sink.line(None, "no rank joined a process group: each of them trained by itself")
     for rank in report["ranks"]:
         if rank["status"] and report["outcome"] == "failed" and (not root or rank["rank"] != root["rank"]):
             sink.line(None, f"then rank {rank['rank']} {describe_status(rank['status'])}")

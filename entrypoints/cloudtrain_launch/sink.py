@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import sys
-import time
 from typing import Any, Union
 
 from cloudtrain_launch.channel import Channel
@@ -24,9 +24,11 @@ class TextSink:
 
     def line(self, rank: int | None, text: str) -> None:
         who = "-" if rank is None else str(rank)
-        # One write with its newline, so that lines of several processes cannot join.
-        sys.stdout.buffer.write(f"[{self._node}/{who}] {text}\n".encode("utf-8", "backslashreplace"))
-        sys.stdout.buffer.flush()
+        # One write with its newline, so that lines of several processes cannot join. Nobody reading is no reason to
+        # end the training.
+        with contextlib.suppress(OSError):
+            sys.stdout.buffer.write(f"[{self._node}/{who}] {text}\n".encode("utf-8", "backslashreplace"))
+            sys.stdout.buffer.flush()
 
     def event(self, kind: str, **what: Any) -> None:
         """Events are for followers; the text stream has the lines and the report."""
@@ -61,9 +63,9 @@ class EventSink:
         self._channel.flush()
 
     def close(self) -> None:
-        """Hand over what is still queued; a follower that is gone or has stopped reading is not waited for."""
-        deadline = time.monotonic() + 5.0
-        while self._channel.pending and not self._channel.closed and time.monotonic() < deadline:
+        """Hand over what is still queued, the report above all, however long the follower pauses (its terminal or pager
+        may), unless it is gone. Whoever wants this to end stops the follower, or kills this process."""
+        while self._channel.pending and not self._channel.closed:
             select.select([], [self._channel], [], 0.5)
             self._channel.flush()
         self._channel.close()

@@ -23,6 +23,7 @@ class LaunchSpec:
     processes_per_node: int
     args: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
+    framework: str = "pytorch"
     attempt: int = 1
     grace: float = 30.0
     """Seconds between SIGTERM and SIGKILL."""

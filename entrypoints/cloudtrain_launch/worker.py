@@ -155,7 +155,9 @@ def _become_script(config: WorkerConfig, announcer: Announcer, warden: int, prel
             ),
         )
     except BaseException as error:  # noqa: BLE001 - a forked process must not fall back into its parent's code
-        announcer.tell("error", message=f"could not start the script: {error!r}", traceback=None, code=code)
+        announcer.tell(
+            "error", message=f"could not start the script: {type(error).__name__}: {error}", traceback=None, code=code
+        )
     finally:
         os._exit(code)
 
@@ -190,8 +192,20 @@ def _redirect(pipe: str) -> None:
         setattr(sys, f"__{name}__", getattr(sys, name))
 
 
+class _Whole(io.FileIO):
+    """A file that takes all of what it is given. The kernel takes a part when a signal arrives during a long write, and
+    TextIOWrapper, bare `python -u` included, does not look at what is left."""
+
+    def write(self, data: Any) -> int:
+        left = memoryview(data).cast("B")
+        size = len(left)
+        while left:
+            left = left[super().write(left) or 0 :]
+        return size
+
+
 def _unbuffered(fd: int, errors: str) -> io.TextIOWrapper:
-    raw: Any = io.FileIO(fd, "w")
+    raw: Any = _Whole(fd, "w")
     return io.TextIOWrapper(raw, encoding="utf-8", errors=errors, write_through=True)
 
 

@@ -23,7 +23,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
         try:
             yield project
             assert project.left_over() == []
-            assert [path.name for path in Path(short).glob("cloudtrain*")] == []
+            # Importing some of torch leaves a cache folder; that is the script's doing.
+            assert [path.name for path in Path(short).iterdir() if not path.name.startswith("torchinductor")] == []
         finally:
             project.kill_left_over()
 

@@ -42,7 +42,7 @@ def test_scripts_of_accelerate(
     _module(project, f"accelerate.test_utils.scripts.{script}", "accelerate")
     result = project.run(*_shape(nodes, processes, isolation))
     assert result.code == 0, result.out + result.err
-    assert all(says.encode() in result.log(rank) for rank in range(2))
+    assert says.encode() in result.log(0)
 
 
 @pytest.mark.parametrize(("nodes", "processes", "isolation"), SHAPES)

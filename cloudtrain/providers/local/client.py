@@ -17,6 +17,7 @@ from typing import Any
 
 from cloudtrain import shipped
 from cloudtrain.errors import MissingError
+from cloudtrain.providers.local.options import LocalOptions
 
 Event = dict[str, Any]
 
@@ -84,10 +85,6 @@ class HostProcess:
         """SIGKILL to every node's launcher; the kernel and the host process end what is below."""
         self._say(kind="kill")
 
-    def kill_host(self) -> None:
-        """SIGKILL to the host process itself, for when it does not answer."""
-        self._process.kill()
-
     def events(self, timeout: float) -> Iterator[Event]:
         """What has been said since, by the host process and by the nodes; waits up to ``timeout`` seconds for some."""
         for key, _ in self._selector.select(timeout):
@@ -136,10 +133,12 @@ class HostProcess:
         self._selector.register(sock, selectors.EVENT_READ, _Lines(sock.fileno()))
 
     def _say(self, **message: Any) -> None:
+        """Unbuffered, since a signal handler may come in between."""
         assert self._process.stdin
+        data = memoryview(json.dumps(message).encode() + b"\n")
         try:
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            self._process.stdin.flush()
+            while data:
+                data = data[os.write(self._process.stdin.fileno(), data) :]
         except (BrokenPipeError, ValueError):  # it has ended; the events tell
             pass
 
@@ -178,8 +177,19 @@ def _environment(extra: Mapping[str, str]) -> dict[str, str]:
     return env
 
 
-def require_torch() -> None:
-    """Raise MissingError unless torch can be imported by the Python that runs us."""
+def host_for(options: LocalOptions, extra_env: Mapping[str, str] | None = None) -> HostProcess:
+    """Start the host process, so that it loads torch while the job is read. Raises MissingError without torch."""
+    _require_torch()
+    return HostProcess(options.isolation, _engine(options), extra_env)
+
+
+def _engine(options: LocalOptions) -> str:
+    if options.engine == "auto":
+        return "fork" if sys.platform == "linux" else "agents"  # macOS frameworks do not survive a fork
+    return options.engine
+
+
+def _require_torch() -> None:
     from importlib.util import find_spec
 
     if find_spec("torch") is None:

@@ -38,22 +38,33 @@ class Follower:
         self._nodes = nodes
         self._runtime = runtime
         self._asked = 0
-        self._obeyed = 0
+        self._told = 0
+        self._handed_over = False
         self._deadline: float | None = None
         self._metrics = MetricsReader(folder.metrics)
         self._next_metrics = 0.0
 
-    def request_stop(self, cause: str) -> None:
-        """Ask for the end: the first time in order, the second time at once, the third time whatever it takes."""
+    def request_stop(self, cause: str) -> int:
+        """Ask for the end: in order the first time, at once the second time. Returns how often it has been asked.
+
+        Acts at once, and not in the loop, which may be stuck in a write to a terminal that nobody reads.
+        """
         self._asked += 1
+        self._observer.hurry()
         self.stopped_by = self.stopped_by or cause
+        if self._handed_over:
+            self._host.stop() if self._asked == 1 else self._host.kill()
+        return self._asked
 
     def run(self) -> None:
-        """Follow until the last node has ended."""
+        """Follow until the last node has ended. The host process has its request."""
+        self._handed_over = True
+        if self._asked:
+            self._host.stop()
         while not self._host.drained():
             for event in self._host.events(0.1):
                 self._hear(event)
-            self._obey()
+            self._tell_of_stop()
             self._check_runtime()
             if time.monotonic() > self._next_metrics:
                 self._read_metrics()
@@ -95,17 +106,11 @@ class Follower:
         self._folder.update_state(state=state.value, isolation=self.isolation)
         self._observer.state(state)
 
-    def _obey(self) -> None:
-        while self._obeyed < self._asked:
-            self._obeyed += 1
-            if self._obeyed == 1:
-                self._observer.note(f"{self.stopped_by}: stopping all ranks; once more to kill them")
-                self._host.stop()
-            elif self._obeyed == 2:
-                self._observer.note("killing all nodes")
-                self._host.kill()
-            else:
-                self._host.kill_host()
+    def _tell_of_stop(self) -> None:
+        while self._told < min(self._asked, 2):
+            self._told += 1
+            first = f"{self.stopped_by}: stopping all ranks; once more to kill them"
+            self._observer.note(first if self._told == 1 else "killing all nodes")
 
     def _check_runtime(self) -> None:
         if self._deadline is not None and time.monotonic() > self._deadline and not self._asked:

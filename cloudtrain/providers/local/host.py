@@ -55,6 +55,7 @@ class _Host:
         self._engine = engine
         self._running: dict[int, int] = {}
         self._kill_at: float | None = None
+        self._stopping = False
         self._network: isolation.Network | None = None
         self._pending = bytearray()
         self._plan: Plan | None = None
@@ -141,6 +142,7 @@ class _Host:
         selector = selectors.DefaultSelector()
         selector.register(0, selectors.EVENT_READ)
         selector.register(self._wake[0], selectors.EVENT_READ)
+        self._obey_pending()  # a `stop` may have come in one piece with the plan
         while self._running:
             for key, _ in selector.select(0.5):
                 if key.fd == 0:
@@ -151,6 +153,8 @@ class _Host:
             for pid, status in processes.reap().items():
                 if pid in self._running:
                     self.say("ended", node=self._running.pop(pid), status=status)
+                    if status:  # the others follow by themselves, unless one is stopped or stuck
+                        self._kill_later()
             if self._kill_at is not None and time.monotonic() > self._kill_at:
                 self._signal(signal.SIGKILL)
 
@@ -161,6 +165,10 @@ class _Host:
             self._stop()
             return False
         self._pending += data
+        self._obey_pending()
+        return True
+
+    def _obey_pending(self) -> None:
         *lines, rest = bytes(self._pending).split(b"\n")
         self._pending = bytearray(rest)
         for line in lines:
@@ -168,11 +176,15 @@ class _Host:
                 self._stop()
             else:
                 self._signal(signal.SIGKILL)
-        return True
 
     def _stop(self) -> None:
-        if self._kill_at is None and self._plan:
+        if not self._stopping:
+            self._stopping = True
             self._signal(signal.SIGTERM)
+            self._kill_later()
+
+    def _kill_later(self) -> None:
+        if self._kill_at is None and self._plan:
             self._kill_at = time.monotonic() + self._plan["grace"] + _KILL_AFTER_STOP_SECONDS
 
     def _signal(self, sig: int) -> None:

@@ -153,8 +153,10 @@ def _ip(*lines: str) -> None:
     command = _ip_command()
     if command is None:
         raise OSError("the `ip` command is missing")
+    # A copy of the environment: the other thread, loading torch, changes ours while the command is being started.
+    env = dict(os.environ)
     result = subprocess.run(
-        [command, "-batch", "-"], check=False, input="\n".join(lines), capture_output=True, text=True
+        [command, "-batch", "-"], check=False, env=env, input="\n".join(lines), capture_output=True, text=True
     )
     if result.returncode:
         raise OSError(f"ip: {result.stderr.strip()}")

@@ -17,7 +17,7 @@ from pathlib import Path
 from cloudtrain.bundle import explain, scan, stage
 from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.job import Job
-from cloudtrain.providers.local.client import HostProcess, require_torch
+from cloudtrain.providers.local.client import HostProcess, host_for
 from cloudtrain.providers.local.devices import visible_gpus
 from cloudtrain.providers.local.follow import Follower
 from cloudtrain.providers.local.options import LocalOptions
@@ -36,12 +36,6 @@ from cloudtrain.runs.state import State
 from cloudtrain.spec.problems import JobFileError
 
 OnStart = Callable[[Follower], None]
-
-
-def host_for(options: LocalOptions) -> HostProcess:
-    """Start the host process, so that it loads torch while the job is read. Raises MissingError without torch."""
-    require_torch()
-    return HostProcess(options.isolation, _engine(options))
 
 
 def run_local(
@@ -63,7 +57,7 @@ def run_local(
         fresh = needs_fresh_interpreter(job)
         if fresh:
             host.discard()
-            host = HostProcess(options.isolation, _engine(options), fresh)
+            host = host_for(options, fresh)
         return _run(job, options, observer, host, on_start)
     finally:
         host.close()
@@ -79,14 +73,6 @@ def check_job(job: Job, options: LocalOptions) -> None:
         path = data_folder(job, name, options.data)
         if not path.exists():
             raise SpecError(f"data.{name}: {path} is not there", hint=f"put the data there, or give --data {name}=PATH")
-
-
-def _engine(options: LocalOptions) -> str:
-    import sys
-
-    if options.engine == "auto":
-        return "fork" if sys.platform == "linux" else "agents"  # macOS frameworks do not survive a fork
-    return options.engine
 
 
 def _run(job: Job, options: LocalOptions, observer: Observer, host: HostProcess, on_start: OnStart) -> report.Report:

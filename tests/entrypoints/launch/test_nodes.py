@@ -44,6 +44,7 @@ def test_two_nodes(job: Job) -> None:
     for node, ranks in ((0, (0, 1)), (1, (2, 3))):
         lines = sorted(job.nodes[node].out.splitlines())
         assert lines == [
+            f"[{node}/-] no rank joined a process group: each of them trained by itself",
             f"[{node}/-] node {node} succeeded, exit code 0",
             *(f"[{node}/{rank}] rank {rank} of 4 on 127.0.0.1" for rank in ranks),
         ]
