@@ -71,10 +71,12 @@ class Row:
 
     @property
     def ratio(self) -> float:
+        """Median of the pairs' ratios."""
         return median(self.ratios)
 
     @property
     def holds(self) -> bool:
+        """Whether the ratio is within its bound; true without one."""
         if self.bound is None:
             return True
         return self.ratio >= self.bound if self.at_least else self.ratio <= self.bound

@@ -66,29 +66,36 @@ class RunFolder:
 
     @property
     def run_id(self) -> str:
+        """The name of the folder."""
         return self.path.name
 
     @property
     def logs(self) -> Path:
+        """``rank-<r>.log`` and ``node-<k>.log``."""
         return self.path / "logs"
 
     @property
     def metrics(self) -> Path:
+        """``rank-<r>.jsonl``."""
         return self.path / "metrics"
 
     @property
     def code(self) -> Path:
+        """The code as it shipped."""
         return self.path / "code"
 
     @property
     def model(self) -> Path:
+        """CLOUDTRAIN_MODEL_DIR of every rank."""
         return self.path / "model"
 
     @property
     def report(self) -> Path:
+        """The end report, once the run is over."""
         return self.path / "report.json"
 
     def node(self, node: int) -> Path:
+        """What belongs to one node."""
         return self.path / "nodes" / str(node)
 
     def read_state(self) -> dict[str, Any]:
@@ -96,6 +103,7 @@ class RunFolder:
         return read_json(self.path / "run.json")
 
     def write_state(self, state: dict[str, Any]) -> None:
+        """Replace run.json. Raises MissingError if the disk does not let us."""
         write_json(self.path / "run.json", state)
 
     def update_state(self, **changes: Any) -> None:
@@ -119,6 +127,7 @@ class RunFolder:
             yield
 
     def is_followed(self) -> bool:
+        """Whether some process, this one included, is with the run."""
         try:
             with (self.path / "lock").open("r") as file:
                 return not _lock(file.fileno())

@@ -23,6 +23,7 @@ class RunInfo:
 
     @property
     def ranks(self) -> int:
+        """Processes in all."""
         return self.nodes * self.processes
 
 

@@ -46,6 +46,7 @@ class Run:
 
     @property
     def run_id(self) -> str:
+        """The name of its folder, unique in the project."""
         return self._folder.run_id
 
     @property

@@ -22,6 +22,7 @@ class State(str, Enum):
 
     @property
     def is_final(self) -> bool:
+        """Whether a run in this state is over."""
         return self in _EXIT_CODES
 
     @property

@@ -45,6 +45,7 @@ class Writer:
         self._warned = False
 
     def write(self, values: dict[str, Any]) -> None:
+        """Append one record."""
         record = {"time": round(time.time(), 6), "rank": self._rank, **values}
         line = json.dumps(record, allow_nan=False).encode() + b"\n"
         line = b"\n" + line if self._torn else line

@@ -41,10 +41,12 @@ class AgentProcess:
         self._channel.send(word)
 
     def kill(self) -> None:
+        """SIGKILL, if it still runs."""
         if self.status is None:
             processes.send(self.pid, signal.SIGKILL)
 
     def finish(self) -> None:
+        """Read what it has left to say, and close."""
         if not self._stream.ended:
             self._selector.unregister(self._stream)
         self._stream.finish()

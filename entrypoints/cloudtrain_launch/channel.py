@@ -22,6 +22,7 @@ class Channel:
         self._outgoing = bytearray()
 
     def fileno(self) -> int:
+        """For selectors."""
         return self.sock.fileno()
 
     @property
@@ -77,6 +78,7 @@ class Channel:
             self._incoming += data
 
     def close(self) -> None:
+        """Close at once; what is queued is dropped."""
         self.closed = True
         self.sock.close()
 

@@ -34,6 +34,7 @@ class Cluster:
 
     @property
     def nodes(self) -> int:
+        """How many nodes the job has."""
         return len(self.hosts)
 
 

@@ -62,10 +62,12 @@ class Failure:
         return code or exits.FAILED
 
     def to_message(self) -> dict[str, Any]:
+        """As plain data, for other nodes and the report."""
         return asdict(self)
 
     @classmethod
     def from_message(cls, data: dict[str, Any]) -> Failure:
+        """The opposite of ``to_message``; what is missing becomes None."""
         fields: dict[str, Any] = {name: data.get(name) for name in cls.__dataclass_fields__}
         return cls(**fields)
 

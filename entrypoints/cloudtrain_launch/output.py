@@ -68,6 +68,7 @@ class Stream:
             complain(f"output is shown but not kept: {error}")
 
     def fileno(self) -> int:
+        """For selectors."""
         return self.fd
 
     def pump(self) -> bool:

@@ -34,6 +34,7 @@ class TextSink:
         """Events are for followers; the text stream has the lines and the report."""
 
     def flush(self) -> None:
+        """Send what the follower takes now."""
         pass
 
     def close(self) -> None:
@@ -51,6 +52,7 @@ class EventSink:
 
     @property
     def pressed(self) -> bool:
+        """Whether so much is queued that ranks should not be read for a while."""
         return not self._channel.closed and self._channel.pending > _PRESSED_BYTES
 
     def line(self, rank: int | None, text: str) -> None:
@@ -60,6 +62,7 @@ class EventSink:
         self._channel.send({"kind": kind, "node": self._node, **what})
 
     def flush(self) -> None:
+        """Send what the follower takes now."""
         self._channel.flush()
 
     def close(self) -> None:

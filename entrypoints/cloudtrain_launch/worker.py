@@ -48,21 +48,26 @@ class WorkerConfig:
 
     @classmethod
     def load(cls, path: str) -> WorkerConfig:
+        """Read what ``save`` wrote."""
         with open(path, encoding="utf-8") as file:
             return cls(**json.load(file))
 
     def save(self, path: str) -> None:
+        """Write it where the wardens find it."""
         with open(path, "w", encoding="utf-8") as file:
             json.dump(asdict(self), file)
 
     def pipe(self, local_rank: int) -> str:
+        """The named pipe a rank prints to."""
         return os.path.join(self.folder, f"out-{local_rank}")
 
     def stack_file(self, local_rank: int) -> str:
+        """Where a rank writes its stack when asked."""
         return os.path.join(self.folder, f"stack-{local_rank}")
 
     @property
     def socket(self) -> str:
+        """Where the launcher listens to its wardens."""
         return os.path.join(self.folder, "workers")
 
 
@@ -74,6 +79,7 @@ class Announcer:
         self._who = {"rank": int(os.environ["RANK"]), "local_rank": int(os.environ["LOCAL_RANK"])}
 
     def tell(self, kind: str, **what: Any) -> None:
+        """Send one message, with the rank and, unless given, the time."""
         message = {"time": time.time(), **what, "kind": kind, **self._who}
         try:
             self.sock.sendall(json.dumps(message).encode() + b"\n")

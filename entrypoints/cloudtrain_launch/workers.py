@@ -65,10 +65,12 @@ class Workers:
 
     @property
     def started(self) -> bool:
+        """Whether any warden has started."""
         return any(rank.warden is not None for rank in self.ranks)
 
     @property
     def all_ended(self) -> bool:
+        """Whether every rank has ended."""
         return all(rank.status is not None for rank in self.ranks)
 
     def signal(self, sig: int, but: Rank | None = None) -> None:

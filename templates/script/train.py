@@ -16,6 +16,7 @@ Points = Dataset[tuple[torch.Tensor, ...]]
 
 
 def main() -> None:
+    """Join the others, train, leave."""
     options = parse()
     device = join()
     run(options, device)
@@ -23,6 +24,7 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace, device: torch.device) -> None:
+    """The whole training of this rank."""
     torch.manual_seed(options.seed)
     model = nn.Sequential(nn.Linear(2, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 2)).to(device)
     replica = DistributedDataParallel(model, device_ids=[device.index] if device.type == "cuda" else None)
@@ -44,6 +46,7 @@ def run(options: argparse.Namespace, device: torch.device) -> None:
 
 
 def parse() -> argparse.Namespace:
+    """The options of the job file's ``args``."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--global-batch", type=int, default=128)
@@ -100,6 +103,7 @@ def evaluate(model: nn.Module, test: TensorDataset, device: torch.device) -> tup
 
 
 def save(model: nn.Module) -> None:
+    """Rank 0 writes the model, as a whole or not at all."""
     folder = Path(os.environ.get("CLOUDTRAIN_MODEL_DIR", "."))
     folder.mkdir(parents=True, exist_ok=True)
     torch.save(model.state_dict(), folder / "model.pt")
