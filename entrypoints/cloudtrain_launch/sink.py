@@ -34,8 +34,7 @@ class TextSink:
         """Events are for followers; the text stream has the lines and the report."""
 
     def flush(self) -> None:
-        """Send what the follower takes now."""
-        pass
+        """Lines are written at once."""
 
     def close(self) -> None:
         pass

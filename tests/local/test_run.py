@@ -270,3 +270,28 @@ except ct.SpecError as error:
     assert lines[0] == "SUCCEEDED 0 ['sum 1.0 world 2'] 2 True", result.stderr
     assert "RuntimeError: no good" in result.stdout
     assert lines[-1] == "refused 2"
+
+
+def test_ranks_that_never_meet_are_pointed_out(project: Project) -> None:
+    project.job("print('alone')\n")
+    result = project.run("--isolation", "none")
+    assert result.code == 0
+    assert "no rank joined a process group: each of the 4 trained by itself" in result.err
+    project.job()
+    assert "trained by itself" not in project.run("--isolation", "none").err
+
+
+@pytest.mark.parametrize(
+    ("framework", "expected"),
+    [
+        ("pytorch", {"ACCELERATE_USE_CPU": "true"}),
+        ("lightning", {"PL_TRAINER_DEVICES": "2", "PL_TRAINER_NUM_NODES": "2", "PL_TRAINER_ACCELERATOR": "cpu"}),
+    ],
+)
+def test_frameworks_are_told_of_the_cluster(project: Project, framework: str, expected: dict[str, str]) -> None:
+    project.job(SEES, extra=f"framework: {framework}\nenvironment: {{env: {{LT_DEVICES: mine}}}}\n")
+    assert project.run("--isolation", "none").code == 0
+    env = _seen(project, 3)["env"]
+    assert isinstance(env, dict)
+    assert expected.items() <= env.items()
+    assert env["LT_DEVICES"] == "mine"  # the job's own word wins
