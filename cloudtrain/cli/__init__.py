@@ -76,7 +76,13 @@ def main() -> None:
         if getattr(sys, name) is None:  # started with it closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123
     try:
-        sys.exit(cli.main(standalone_mode=True))
+        sys.exit(cli.main(standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("cloudtrain: interrupted", err=True)
+        sys.exit(130)
     except CloudtrainError as error:
         click.echo(f"cloudtrain: {error.message}", err=True)
         if error.hint:

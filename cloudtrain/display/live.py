@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cloudtrain.display.summary import ending, heading
+from cloudtrain.display.summary import ending, heading, unknown_ranks
 from cloudtrain.runs.metrics import number
 from cloudtrain.runs.observer import Observer, RunInfo
 from cloudtrain.runs.state import State
@@ -44,6 +44,8 @@ class LiveDisplay(Observer):
     def begin(self, info: RunInfo) -> None:
         self._heading = heading(info)
         self._console.print(Text(self._heading, style="bold"))
+        for warning in unknown_ranks(info, self._ranks):
+            self.note(warning)
         self._live.start()
 
     def note(self, text: str) -> None:
@@ -70,6 +72,9 @@ class LiveDisplay(Observer):
         self._live.stop()
         for line in ending(report):
             self._console.print(Text(line), soft_wrap=True)
+
+    def close(self) -> None:
+        self._live.stop()
 
     def _table(self) -> Group:
         table = Table.grid(padding=(0, 2))

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection
 from typing import Any, TextIO
 
-from cloudtrain.display.summary import ending, heading
+from cloudtrain.display.summary import ending, heading, unknown_ranks
 from cloudtrain.runs.observer import Observer, RunInfo
 from cloudtrain.runs.state import State
 
@@ -31,6 +31,8 @@ class PlainDisplay(Observer):
     def begin(self, info: RunInfo) -> None:
         if not self._quiet:
             self.say(heading(info))
+        for warning in unknown_ranks(info, self._ranks):
+            self.note(warning)
 
     def note(self, text: str) -> None:
         self.say(f"cloudtrain: {text}")

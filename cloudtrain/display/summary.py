@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,13 @@ def heading(info: RunInfo) -> str:
     return f"run {info.run_id}: {nodes} x {processes} on {info.device}"
 
 
+def unknown_ranks(info: RunInfo, ranks: Collection[int] | None) -> Iterator[str]:
+    """What to say of ranks that are to be shown and do not exist."""
+    beyond = sorted(rank for rank in ranks or () if rank >= info.ranks)
+    if beyond:
+        yield f"--ranks: there is no rank {', '.join(map(str, beyond))}; the ranks are 0 to {info.ranks - 1}"
+
+
 def ending(report: dict[str, Any]) -> Iterator[str]:
     """The end of a run, the first failure and its traceback first, then where everything lies."""
     root = report["root"]
@@ -28,6 +35,9 @@ def ending(report: dict[str, Any]) -> Iterator[str]:
         yield f"failed first: {root['message']}"
         yield from _indented(root["traceback"])
         yield from _others(report, root)
+    if not root:
+        for failure in report["failures"]:
+            yield f"while stopping: {failure['message'].splitlines()[0]}"
     yield f"{report['state']} after {report['seconds']:.1f} s, exit code {report['exit_code']}"
     if report["stopped_by"] or report["state"] == "PREEMPTED":
         yield f"  continue with: cloudtrain run ... --resume {report['run_id']}"

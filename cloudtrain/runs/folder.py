@@ -94,6 +94,11 @@ class RunFolder:
         """The end report, once the run is over."""
         return self.path / "report.json"
 
+    @property
+    def stop_file(self) -> Path:
+        """Made by ``Run.stop``; whoever follows the run looks for it."""
+        return self.path / "stop"
+
     def node(self, node: int) -> Path:
         """What belongs to one node."""
         return self.path / "nodes" / str(node)
@@ -130,19 +135,19 @@ class RunFolder:
         """Whether some process, this one included, is with the run."""
         try:
             with (self.path / "lock").open("r") as file:
-                return not _lock(file.fileno())
+                return not _lock(file.fileno(), shared=True)
         except OSError:
             return False
 
 
-def _lock(fd: int) -> bool:
-    """Take the file's lock for as long as it is open; False if another process has it."""
+def _lock(fd: int, shared: bool = False) -> bool:
+    """Take the file's lock for as long as it is open; False if another process holds it for itself."""
     if sys.platform == "win32":
         return True
     import fcntl
 
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

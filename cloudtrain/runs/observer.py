@@ -51,5 +51,8 @@ class Observer:
     def hurry(self) -> None:
         """The run is to be stopped: wait no longer for whoever reads this. May be called from a signal handler."""
 
+    def close(self) -> None:
+        """Called last, also after an error: give back what was taken of the terminal."""
+
     def end(self, report: dict[str, Any]) -> None:
         """The run is over; the end report, as in report.json."""

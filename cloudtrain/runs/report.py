@@ -19,10 +19,17 @@ NodeReports = Mapping[int, Report]
 NOT_STARTED = 124
 
 
-def final_state(stopped_by: str | None, statuses: Mapping[int, int], reports: NodeReports) -> State:
-    """The state a run ended in. ``stopped_by`` is SIGINT, SIGTERM, runtime or None; ``statuses`` are the launchers'."""
+def final_state(stopped_by: str | None, statuses: Mapping[int, int], reports: NodeReports, fault: str | None) -> State:
+    """The state a run ended in.
+
+    ``stopped_by`` is SIGINT, SIGTERM, Run.stop, runtime or None; ``statuses`` are the launchers'.
+    """
+    if fault:
+        return State.FAILED
     if statuses and all(status == 0 for status in statuses.values()):
         return State.SUCCEEDED
+    if any(report["outcome"] == "failed" and report["root"]["kind"] != "node-lost" for report in reports.values()):
+        return State.FAILED  # it had failed before it was stopped
     if stopped_by:
         return {"SIGTERM": State.PREEMPTED, "runtime": State.TIMED_OUT}.get(stopped_by, State.STOPPED)
     if any(report["outcome"] == "preempted" for report in reports.values()):

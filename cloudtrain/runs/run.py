@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -108,7 +106,7 @@ class Run:
     def stop(self) -> None:
         """Ask a run that goes on to stop: its ranks get SIGTERM, and SIGKILL after the grace. Does not wait."""
         if not self.status().state.is_final:
-            os.kill(int(self._folder.read_state()["pid"]), signal.SIGINT)
+            self._folder.stop_file.touch()
 
 
 def _rank_of(path: Path) -> int:

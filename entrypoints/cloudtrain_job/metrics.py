@@ -38,17 +38,23 @@ class Writer:
     """The metrics file of one rank. Whole lines in one write each, so that a reader never sees half of one."""
 
     def __init__(self, folder: Path, rank: int) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self._rank = rank
-        self._file = os.open(folder / f"rank-{rank}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._torn = False
         self._warned = False
+        self._file: int | None = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(folder / f"rank-{rank}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            self._warn(error)
 
     def write(self, values: dict[str, Any]) -> None:
         """Append one record."""
         record = {"time": round(time.time(), 6), "rank": self._rank, **values}
         line = json.dumps(record, allow_nan=False).encode() + b"\n"
         line = b"\n" + line if self._torn else line
+        if self._file is None:
+            return
         try:
             self._torn = os.write(self._file, line) < len(line)
         except OSError as error:

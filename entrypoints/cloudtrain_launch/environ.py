@@ -46,10 +46,20 @@ def worker_environment(base: Mapping[str, str], spec: LaunchSpec, cluster: Clust
     )
     env.update(framework_defaults(spec, cluster))
     env.update({name: substitute(text, cluster) for name, text in spec.env.items()})
+    env.update(secrets(base))
     interface = interface_towards(cluster)
     if interface:
         env.setdefault("GLOO_SOCKET_IFNAME", interface)
     return env
+
+
+SECRET = "CLOUDTRAIN_SECRET_"
+"""Before a secret's name, on its way to the launcher."""
+
+
+def secrets(base: Mapping[str, str]) -> dict[str, str]:
+    """The job's secrets under their own names, whatever other launcher's variable such a name may look like."""
+    return {name[len(SECRET) :]: value for name, value in base.items() if name.startswith(SECRET)}
 
 
 def framework_defaults(spec: LaunchSpec, cluster: Cluster) -> dict[str, str]:

@@ -191,11 +191,15 @@ class Member(Members):
         self._head: Channel | None = None
         self._next_try = 0.0
         self._pause = 0.005
+        self._unsent: list[Message] = []
         self.last_error = "not tried yet"
 
     def tell(self, kind: str, **what: Any) -> None:
+        message = {"kind": kind, "node": self.cluster.node, **what}
         if self._head:
-            self._head.send({"kind": kind, "node": self.cluster.node, **what})
+            self._head.send(message)
+        else:
+            self._unsent.append(message)
 
     def missing(self) -> list[int]:
         return [] if self._head else [0]
@@ -224,6 +228,14 @@ class Member(Members):
         self._head = Channel(sock)
         self._watch(self._head)
         self._head.send({"kind": "hello", "node": self.cluster.node, **self._greeting()})
+        for message in self._unsent:
+            self._head.send(message)
+        self._unsent.clear()
+
+    def leave(self) -> None:
+        if self._head is None and self._unsent:
+            self._connect()  # a last try: the others must not wait for this node
+        super().leave()
 
     def _message(self, _: Channel, message: Message) -> None:
         self.hear(message)

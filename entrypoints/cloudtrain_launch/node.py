@@ -263,6 +263,9 @@ class Node:
             failure = self._failure("exception", f"{who}: {message['message']}", rank, message["traceback"])
         else:
             failure = self._failure("exit", f"{who} {message['message']}", rank)
+        if self._preempted:  # a save that failed, say: the end stays a preemption, but it is told
+            self._failures.append(failure)
+            return
         # What a rank does once it was told to stop is an answer, not a cause.
         if self._stopped_at is None or failure.time < self._stopped_at or failure.is_echo:
             self._fail(failure, but=rank)
@@ -356,17 +359,21 @@ def _empty(sock: socket.socket) -> None:
 
 def main(env: Mapping[str, str], spec: LaunchSpec, cluster: Cluster, sink: Sink) -> int:
     """Run this node to its end. A node that cannot even begin reports that as its failure."""
-    folder = _temporary_folder(env)
+    folder = None
     try:
+        folder = _temporary_folder(env)
         return Node(spec, cluster, sink, env, folder).run()
-    except LaunchError as error:
+    except (LaunchError, OSError) as error:
+        code = error.exit_code if isinstance(error, LaunchError) else exits.LAUNCHER
         failure = Failure("launcher", cluster.node, f"node {cluster.node}: {error}", time.time())
-        end = report.build(cluster.node, "failed", error.exit_code, failure.time, [], [failure])
+        processes.kill_descendants(os.getpid())
+        end = report.build(cluster.node, "failed", code, failure.time, [], [failure])
         report.deliver(end, env.get("CLOUDTRAIN_NODE_DIR"), sink)
-        return error.exit_code
+        return code
     finally:
         sink.close()
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _temporary_folder(env: Mapping[str, str]) -> str:

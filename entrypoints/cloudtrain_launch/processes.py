@@ -1,9 +1,10 @@
 """Processes that never outlive their launcher.
 
 Three nets, each for what slips through the one before: every child asks the kernel for a signal when its parent dies
-(Linux) or watches a pipe (elsewhere); the launcher is the reaper of all orphans below it (Linux); and at its end it
-kills whatever descends from it. In a network-namespace node the launcher is process 1 of a process namespace as well,
-and the kernel ends everything with it.
+(Linux) or watches its parent's id (elsewhere; a pipe would have to pass through torch elastic, which closes it); the
+launcher is the reaper of all orphans below it (Linux); and at its end it kills whatever descends from it. In a
+network-namespace node the launcher is process 1 of a process namespace as well, and the kernel ends everything with
+it.
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ def _run_file(path: str) -> None:
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     with io.open_code(os.path.abspath(path)) as file:
         source = file.read()
-    exec(compile(source, path, "exec"), main.__dict__)
+    # Not with our own __future__ imports: a dataclass of the script would find its types as text.
+    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
 
 
 def _exit_code(error: SystemExit) -> int:
@@ -72,6 +73,8 @@ def _report(error: BaseException, code: int, report: Report) -> None:
     error = error.with_traceback(_without_launcher(error.__traceback__))
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     # Printed first: once reported, the launcher ends this process within seconds.
+    # As an interpreter does for an error that ends it; exit functions look there.
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     sys.excepthook(type(error), error, error.__traceback__)
     report(f"{type(error).__name__}: {error}"[:2000], text[-60_000:], when, code)
 
@@ -114,12 +117,15 @@ def on_process_group(announce: Callable[[str], None]) -> None:
 
 
 def _wrap(module: types.ModuleType, announce: Callable[[str], None]) -> None:
+    rank_process = os.getpid()
     original = getattr(module, "init_process_group", None)
     if original is None:  # torch built without distributed
         return
 
     @wraps(original)
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
+        if os.getpid() != rank_process:  # a process that the script forked
+            return original(*args, **kwargs)
         announce("joining")
         result = original(*args, **kwargs)
         _keep_for_ever(module.group.WORLD)

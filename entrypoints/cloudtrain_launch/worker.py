@@ -223,7 +223,14 @@ def _look_fresh() -> None:
     if "numpy" in sys.modules:  # forked ranks would all draw the same numbers; fresh ones do not
         sys.modules["numpy"].random.seed()
     if "torch" in sys.modules:  # read at import in a fresh process, too late here
-        sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        _set_threads(sys.modules["torch"], os.environ.get("OMP_NUM_THREADS", ""))
+
+
+def _set_threads(torch: Any, text: str) -> None:
+    """OMP_NUM_THREADS is one number, or one for each level of nesting; anything else OpenMP ignores, too."""
+    first = text.partition(",")[0].strip()
+    if first.isdigit() and int(first) > 0:
+        torch.set_num_threads(int(first))
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class Workers:
         self._config = config
         self._selector = selector
         self._on_event = on_event
-        self._channels: list[Channel] = []
+        self._channels: dict[Channel, Rank | None] = {}
         self._streams = [self._open_stream(rank, log_folder, sink) for rank in ranks]
         self._reading = False
         self.read_output(True)
@@ -133,18 +133,21 @@ class Workers:
         except OSError:
             return
         channel = Channel(sock)
-        self._channels.append(channel)
+        self._channels[channel] = None
         self._selector.register(channel, selectors.EVENT_READ, lambda: self._hear(channel))
 
     def _hear(self, channel: Channel) -> None:
         for message in channel.receive():
             local_rank = message.get("local_rank")
             if isinstance(local_rank, int) and 0 <= local_rank < len(self.ranks):
+                self._channels[channel] = self.ranks[local_rank]
                 self._note(self.ranks[local_rank], message)
         if channel.closed:
             self._selector.unregister(channel)
-            self._channels.remove(channel)
+            rank = self._channels.pop(channel)
             channel.close()
+            if rank and rank.status is None:  # its warden was killed, and the script with it
+                self._note(rank, {"kind": "exit", "status": -signal.SIGKILL})
 
     def _note(self, rank: Rank, message: Message) -> None:
         kind = message.get("kind", "")

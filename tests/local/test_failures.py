@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.local.project import HELLO, Project
@@ -110,8 +111,6 @@ def test_a_whole_node_is_killed(project: Project) -> None:
 
 
 def _below(root: int) -> list[int]:
-    import psutil
-
     return [child.pid for child in psutil.Process(root).children(recursive=True)]
 
 
@@ -209,3 +208,40 @@ def test_an_import_that_hangs_everywhere(project: Project) -> None:
 def test_a_script_that_never_joins_is_left_alone(project: Project) -> None:
     project.job("import time\ntime.sleep(3)\nprint('done')\n", nodes=1)
     assert project.run("--isolation", "none", "--start-timeout", "1s").code == 0
+
+
+def test_a_warden_is_killed(project: Project) -> None:
+    """The process between elastic and a script is gone: that rank is the cause, not the ones elastic then ends."""
+    script = WAITING.replace("while True:", "if dist.get_rank() == 1:\n    os.kill(os.getppid(), 9)\nwhile True:")
+    project.job(script)
+    result = project.run("--isolation", "none")
+    assert result.code == 1
+    assert "failed first: rank 1 on node 0 was killed by SIGKILL" in result.err
+
+
+def test_the_host_process_is_killed_while_torch_is_loaded(project: Project) -> None:
+    project.job(WAITING)
+    running = project.start("--isolation", "none")
+    running.wait_for((project.folder / ".cloudtrain/runs/latest/run.json").exists, "run.json")
+    for child in psutil.Process(running.process.pid).children():
+        child.kill()
+    result = running.end()
+    assert result.code == 5
+    assert "the host process ended before its nodes did, with status -9" in result.err
+    assert result.report["state"] == "FAILED"
+
+
+def test_the_host_process_is_killed_while_the_job_runs(project: Project) -> None:
+    project.job(WAITING)
+    running = project.start("--isolation", "none", "--grace", "1s")
+    running.wait_for_files(*(f"up-{rank}" for rank in range(4)))
+    for child in psutil.Process(running.process.pid).children():
+        child.kill()
+    assert running.end().code == 5
+    project.wait_until_none_is_left()
+
+
+def test_a_failure_ends_all_nodes_whatever_the_grace(project: Project) -> None:
+    project.job(FAILING.format(what="raise ValueError"))
+    report = project.run("--isolation", "none", "--grace", "1h").report
+    assert report["ended"] - report["root"]["time"] < 10  # seconds; the bound that is promised

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
 
 import pytest
 
-from tests.local.project import HELLO, Project
+from tests.local.project import HELLO, Project, Running
 
 SEES = """
 import json, os, pathlib, socket, sys, threading
@@ -259,9 +262,6 @@ except ct.SpecError as error:
     print("refused", error.exit_code)
 """
     project.write("bad.py", "raise RuntimeError('no good')\n")
-    import os
-    import subprocess
-
     result = subprocess.run(
         [sys.executable, "-c", program], cwd=project.folder, capture_output=True, text=True, check=False,
         env={**os.environ, "CT_TEST_MARK": project.mark},
@@ -295,3 +295,95 @@ def test_frameworks_are_told_of_the_cluster(project: Project, framework: str, ex
     assert isinstance(env, dict)
     assert expected.items() <= env.items()
     assert env["LT_DEVICES"] == "mine"  # the job's own word wins
+
+
+def test_types_of_the_script_are_not_text(project: Project) -> None:
+    """The launcher's own __future__ imports are not the script's."""
+    script = (
+        "import dataclasses\n@dataclasses.dataclass\nclass A:\n    x: int = 1\nprint(dataclasses.fields(A)[0].type)\n"
+    )
+    project.job(script, nodes=1, processes=1)
+    assert project.run().log(0) == b"<class 'int'>\n"
+
+
+@pytest.mark.parametrize("variable", ["PYTHONSAFEPATH", "PYTHONDONTWRITEBYTECODE"])
+def test_pythons_own_variables(project: Project, variable: str) -> None:
+    project.job()
+    assert project.run(env={variable: "1"}).code == 0
+
+
+@pytest.mark.parametrize("threads", ["2,1", "", "many"])
+def test_any_text_in_omp_num_threads(project: Project, threads: str) -> None:
+    project.job()
+    assert project.run("--isolation", "none", env={"OMP_NUM_THREADS": threads}).code == 0
+
+
+def test_a_secret_may_look_like_another_launchers_variable(project: Project) -> None:
+    extra = "environment: {secrets: {FLUX_API_KEY: {local: 'env:MY_KEY'}}}\n"
+    project.job("import os\nprint('key', os.environ['FLUX_API_KEY'])\n", nodes=1, processes=1, extra=extra)
+    assert "key abc" in project.run(env={"MY_KEY": "abc"}).out
+
+
+def test_what_is_found_wrong_before_the_start_leaves_no_run(project: Project) -> None:
+    project.job(extra="environment: {secrets: {TOKEN: {local: 'env:NOT_SET_HERE'}}}\n")
+    assert project.run().code == 3
+    assert not (project.folder / ".cloudtrain").exists()
+
+
+def test_resuming_finds_the_checkpoints_of_the_run_before(project: Project) -> None:
+    script = """
+import os, pathlib
+folder = pathlib.Path(os.environ["CLOUDTRAIN_CHECKPOINT_DIR"])
+print("found", sorted(path.name for path in folder.iterdir()))
+(folder / os.environ["CLOUDTRAIN_RUN_ID"]).touch()
+"""
+    project.job(script, nodes=1, processes=1, extra="checkpoint: {uri: {local: kept}}\n")
+    first, second = project.run(), project.run("--resume", "latest")
+    third = project.run("--resume", "latest")
+    assert first.folder and second.folder
+    assert "found []" in first.out
+    assert f"found ['{first.folder.name}']" in second.out
+    assert f"found {sorted([first.folder.name, second.folder.name])}" in third.out
+    assert "found []" in project.run().out  # a new run starts anew
+    assert project.run("--resume", "no-such-run").code == 2
+
+
+def test_stop_from_another_process(project: Project) -> None:
+    from cloudtrain import Run
+
+    project.job("import time\ntime.sleep(1000)\n")
+    running = project.start("--isolation", "none")
+    running.wait_for((project.folder / ".cloudtrain/runs/latest/run.json").exists, "run.json")
+    run = Run.open("latest", project.folder)
+    run.stop()
+    result = running.end()
+    assert (result.code, result.report["state"]) == (130, "STOPPED")
+    assert run.status().exit_code == 130
+
+
+def test_a_program_that_is_interrupted_stops_its_run(project: Project) -> None:
+    project.job("import time\ntime.sleep(1000)\n")
+    program = "import cloudtrain as ct\nct.run('job.yaml', isolation='none')\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=project.folder, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "CT_TEST_MARK": project.mark},
+    )  # fmt: skip
+    Running(process, project).wait_for((project.folder / ".cloudtrain/runs/latest/run.json").exists, "run.json")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert "KeyboardInterrupt" in err
+    assert json.loads((project.latest / "run.json").read_text())["state"] == "STOPPED"
+
+
+@pytest.mark.parametrize("options", [{"nodes": 0}, {"isolation": "bogus"}, {"grace": float("nan")}])
+def test_options_from_python_are_checked(project: Project, options: dict[str, object]) -> None:
+    import cloudtrain
+
+    project.job()
+    with pytest.raises(cloudtrain.SpecError, match=next(iter(options))):
+        cloudtrain.run(project.folder / "job.yaml", **options)  # type: ignore[arg-type]
+
+
+def test_a_rank_to_show_that_does_not_exist(project: Project) -> None:
+    project.job()
+    assert "there is no rank 9; the ranks are 0 to 3" in project.run("--ranks", "9", "--isolation", "none").err

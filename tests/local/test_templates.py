@@ -44,7 +44,11 @@ def test_script_runs(project: Project, nodes: int, processes: int) -> None:
 
 
 def test_digits_continues_from_the_checkpoints_of_a_stopped_run(project: Project) -> None:
-    """Stopped at some step and resumed, it ends with the very weights of a run that was not stopped."""
+    """Stopped at some step and resumed, it ends with the weights of a run that was not stopped.
+
+    Not to the last bit with four ranks: DDP lays its buckets out anew after the first step of a process, and gloo sums
+    an element in an order that depends on its place in the bucket.
+    """
     digits = _init(project, "digits")
     subprocess.run([sys.executable, "prepare.py"], cwd=digits.folder, check=True, capture_output=True)
     whole = digits.run("--isolation", "none", "--", "--epochs", "4")
@@ -56,7 +60,13 @@ def test_digits_continues_from_the_checkpoints_of_a_stopped_run(project: Project
     assert (stopped.code, stopped.report["state"]) == (143, "PREEMPTED")
     resumed = digits.run("--isolation", "none", "--resume", stopped.report["run_id"], "--", "--epochs", "4")
     assert resumed.code == 0, resumed.err
-    assert _weights(whole.folder) == _weights(resumed.folder)
+    weights, expected = _weights(resumed.folder), _weights(whole.folder)
+    assert weights.keys() == expected.keys()
+    for name, values in weights.items():
+        assert values == pytest.approx(expected[name], rel=1e-4, abs=1e-6), name
+    again = digits.run("--isolation", "none", "--resume", resumed.report["run_id"], "--", "--epochs", "4")
+    assert again.code == 0
+    assert "step 23 " not in again.out  # a run that was resumed can be resumed: its first epoch is behind it
 
 
 def running_elsewhere(before: Path | None, now: Path) -> bool:

@@ -38,7 +38,8 @@ class HostProcess:
         self._listener.setblocking(False)
         self.env = _environment(extra_env or {})
         command = (
-            "import sys; sys.path.pop(0); from cloudtrain.providers.local import host;"
+            "import sys; getattr(sys.flags, 'safe_path', False) or sys.path.pop(0); "
+            "from cloudtrain.providers.local import host; "
             f"host.main({isolation!r}, {engine!r}, {str(self.folder)!r})"
         )
         self._process = subprocess.Popen(
@@ -68,7 +69,7 @@ class HostProcess:
         self._say(
             kind="run",
             nodes=nodes,
-            env={**self.env, **secrets},
+            env={**self.env, **{f"CLOUDTRAIN_SECRET_{name}": value for name, value in secrets.items()}},
             events=str(self.folder / "events"),
             folder=str(self.folder),
             launch=str(shipped.entrypoints() / "launch.py"),
@@ -100,6 +101,10 @@ class HostProcess:
                 else:
                     key.fileobj.close()  # type: ignore[union-attr]
 
+    def status(self) -> int | None:
+        """Exit status of the host process, once it has ended; negative is a signal."""
+        return self._process.poll()
+
     def drained(self) -> bool:
         """True when no node's connection is open any more, so nothing further will be said."""
         return self.ended and len(self._selector.get_map()) == 1
@@ -111,10 +116,10 @@ class HostProcess:
             self._process.stdin.close()
         except BrokenPipeError:
             pass
-        self._process.wait()
         for key in list(self._selector.get_map().values()):
             if key.fileobj is not self._process.stdout:
-                key.fileobj.close()  # type: ignore[union-attr]
+                key.fileobj.close()  # type: ignore[union-attr]  # before the wait: nodes wait for who hears them
+        self._process.wait()
         self._process.stdout.close()
         self._selector.close()
         shutil.rmtree(self.folder, ignore_errors=True)

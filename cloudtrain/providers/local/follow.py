@@ -58,20 +58,23 @@ class Follower:
 
     def run(self) -> None:
         """Follow until the last node has ended. The host process has its request."""
+        if self._asked and not self._handed_over:
+            self._host.stop() if self._asked == 1 else self._host.kill()
         self._handed_over = True
-        if self._asked:
-            self._host.stop()
         while not self._host.drained():
             for event in self._host.events(0.1):
                 self._hear(event)
+            if not self._asked and self._folder.stop_file.exists():
+                self.request_stop("Run.stop")
             self._tell_of_stop()
             self._check_runtime()
             if time.monotonic() > self._next_metrics:
                 self._read_metrics()
             self._observer.tick()
         self._read_metrics()
-        if self.isolation is not None and self.fault is None and len(self.statuses) < self._nodes:
-            self.fault = "the host process ended before its nodes did (was it killed?)"
+        refused = self.isolation is None and self.isolation_problem is not None
+        if self.fault is None and not refused and len(self.statuses) < self._nodes:
+            self.fault = f"the host process ended before its nodes did, with status {self._host.status()}"
 
     def _hear(self, event: Event) -> None:
         kind = event["kind"]

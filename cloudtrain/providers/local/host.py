@@ -80,7 +80,8 @@ class _Host:
             return
         if self._engine == "fork":
             for module in self._plan["preload"]:
-                import_module(module)
+                with contextlib.suppress(ImportError):  # it would only have saved time
+                    import_module(module)
         if self._problem and self._wanted == "netns":
             self.say("isolation", isolation=None, reason=self._problem)
             return

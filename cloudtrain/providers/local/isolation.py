@@ -16,6 +16,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
@@ -24,6 +25,8 @@ CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
 _MS_BIND, _MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 4096, 16384, 1 << 18, 2, 4, 8
+
+_PROC_FLAGS = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
 
 PORT = 29400
 """Where node 0's launcher listens; each node has all ports to itself."""
@@ -47,8 +50,27 @@ def enter() -> None:
             _unshare(CLONE_NEWNS | CLONE_NEWNET)
         _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
         _ip("link set lo up")
+        _try_process_namespace()
     except OSError as error:
         raise IsolationError(f"namespaces are not permitted here: {error}") from error
+
+
+def _try_process_namespace() -> None:
+    """Some containers mask parts of /proc, and then the kernel lets nobody mount one anew."""
+    tried = os.fork()
+    if tried == 0:
+        code = 1
+        try:
+            _unshare(CLONE_NEWPID | CLONE_NEWNS)
+            first = os.fork()
+            if first == 0:
+                _mount("proc", "/proc", "proc", _PROC_FLAGS)
+                os._exit(0)
+            code = os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])
+        finally:
+            os._exit(code)
+    if os.waitpid(tried, 0)[1]:
+        raise OSError("no process tree of its own for a node (/proc cannot be mounted)")
 
 
 def _become_root_of_own() -> None:
@@ -83,15 +105,21 @@ class Network:
         go_read, go_write = os.pipe()
         between = os.fork()
         if between == 0:
-            _unshare(CLONE_NEWPID)
-            pid = os.fork()
-            if pid:
+            # Whatever fails from here on must end this process: it must not run on as a second host.
+            pid = -1
+            try:
+                _unshare(CLONE_NEWPID)
+                pid = os.fork()
+                if pid == 0:
+                    os.close(go_write)
+                    os.read(go_read, 1)  # until the process between is gone: its end must not count as the parent's
+                    self._become(node, shm_gib)
+                    return 0
                 os.write(pid_write, str(pid).encode())
-                os._exit(0)
-            os.close(go_write)
-            os.read(go_read, 1)  # until the process between is gone, whose end must not count as the parent's
-            self._become(node, shm_gib)
-            return 0
+            except BaseException:  # noqa: BLE001 - see above
+                traceback.print_exc()
+                os._exit(125)
+            os._exit(0)
         os.waitpid(between, 0)
         os.close(pid_write)
         answer = os.read(pid_read, 32)
@@ -106,7 +134,7 @@ class Network:
         _setns(self._netns[node], CLONE_NEWNET)
         _unshare(CLONE_NEWNS | CLONE_NEWUTS)
         socket.sethostname(self.names[node])
-        _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+        _mount("proc", "/proc", "proc", _PROC_FLAGS)
         if shm_gib:
             _mount("shm", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={shm_gib}g,mode=1777")
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
+
+from cloudtrain.errors import SpecError
 
 Isolation = Literal["auto", "netns", "none"]
 Engine = Literal["auto", "fork", "agents"]
 Device = Literal["auto", "cpu", "gpu"]
+
+
+_LONGEST_SECONDS = 30 * 86400.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,3 +37,17 @@ class LocalOptions:
     """Seconds for all nodes to connect and all workers to join."""
     resume: str | None = None
     """An earlier run, ``latest`` for the newest, whose checkpoints this one continues from."""
+
+    def __post_init__(self) -> None:
+        """Raise SpecError for what the command line would have refused."""
+        choices = {"isolation": Isolation, "engine": Engine, "device": Device}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in get_args(allowed):
+                raise SpecError(f"{name} must be one of {', '.join(get_args(allowed))}, not {getattr(self, name)!r}")
+        for name in ("nodes", "processes"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SpecError(f"{name} must be at least 1, not {value}")
+        for name in ("grace", "start_timeout"):
+            if not 0 <= getattr(self, name) <= _LONGEST_SECONDS:
+                raise SpecError(f"{name} must be 0 to {_LONGEST_SECONDS:.0f} seconds, not {getattr(self, name)}")

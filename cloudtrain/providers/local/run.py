@@ -1,9 +1,10 @@
 """A local run from the job to its end report.
 
-    host process started -> folder -> code staged -> request -> nodes -> followed -> report
+    host process started -> job looked at -> folder filled -> request -> nodes -> followed -> report
 
-If this process dies after the host process was started, that one stops the nodes; if it dies earlier, nothing runs.
-The run's folder then keeps the last state written, and a free lock, by which readers tell that the run was cut off.
+If this process is killed after the host process was started, that one stops the nodes; if it is killed earlier, nothing
+runs. The run's folder then keeps the last state written, and a free lock, by which readers tell that the run was cut
+off. An error or an interruption here writes the final state before it goes on.
 """
 
 from __future__ import annotations
@@ -12,28 +13,25 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-from cloudtrain.bundle import explain, scan, stage
-from cloudtrain.errors import MissingError, SpecError
+from cloudtrain.errors import CloudtrainError, MissingError, SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers.local.client import HostProcess, host_for
 from cloudtrain.providers.local.devices import visible_gpus
 from cloudtrain.providers.local.follow import Follower
 from cloudtrain.providers.local.options import LocalOptions
-from cloudtrain.providers.local.translate import (
-    LocalRequest,
-    Machine,
-    check,
-    data_folder,
-    needs_fresh_interpreter,
-    translate,
+from cloudtrain.providers.local.prepare import (
+    Ready,
+    checkpoint_folder,
+    share_out_objects,
+    stage_code,
+    worth_preloading,
 )
+from cloudtrain.providers.local.translate import LocalRequest, Machine, needs_fresh_interpreter, translate
 from cloudtrain.runs import report
 from cloudtrain.runs.folder import RunFolder, cannot_write, new_run_id, write_json
 from cloudtrain.runs.observer import Observer, RunInfo
 from cloudtrain.runs.state import State
-from cloudtrain.spec.problems import JobFileError
 
 OnStart = Callable[[Follower], None]
 
@@ -49,77 +47,109 @@ def run_local(
     """Train ``job`` here and return the end report.
 
     ``on_start`` gets the follower, by which the run can be stopped. Raises SpecError, JobFileError and MissingError
-    before anything has run; a job that fails is a report, not an exception. Takes over ``host``.
+    before anything has run; a job that fails is a report, not an exception. On KeyboardInterrupt the run is stopped in
+    order, and the interrupt raised again. Takes over ``host``.
     """
     host = host or host_for(options)
     try:
-        check_job(job, options)
+        ready = Ready.of(job, options)
         fresh = needs_fresh_interpreter(job)
         if fresh:
             host.discard()
             host = host_for(options, fresh)
-        return _run(job, options, observer, host, on_start)
+        folder = RunFolder.create(job.folder, new_run_id(job.name))
+        with folder.followed():
+            try:
+                return _run(job, options, observer, host, on_start, folder, ready)
+            except BaseException as error:
+                _close_state(folder, error)
+                raise
+            finally:
+                observer.close()
     finally:
         host.close()
 
 
-def check_job(job: Job, options: LocalOptions) -> None:
-    """Everything that can be found wrong before a folder is made. Raises JobFileError, SpecError or MissingError."""
-    check(job, options)
-    problems = job.check_files()
-    if problems:
-        raise JobFileError(problems)
-    for name in job.data:
-        path = data_folder(job, name, options.data)
-        if not path.exists():
-            raise SpecError(f"data.{name}: {path} is not there", hint=f"put the data there, or give --data {name}=PATH")
-
-
-def _run(job: Job, options: LocalOptions, observer: Observer, host: HostProcess, on_start: OnStart) -> report.Report:
+def _run(
+    job: Job,
+    options: LocalOptions,
+    observer: Observer,
+    host: HostProcess,
+    on_start: OnStart,
+    folder: RunFolder,
+    ready: Ready,
+) -> report.Report:
     started = time.time()
-    earlier = RunFolder.find(job.folder, options.resume) if options.resume else None
-    folder = RunFolder.create(job.folder, new_run_id(job.name))
-    machine = Machine(len(_affinity()), tuple(visible_gpus(os.environ)))
+    request, info = _request(job, options, folder, ready, host)
+    with _writable(folder):
+        _record(job, options, folder, request, info, started)
+        stage_code(ready.bundle, folder)
+        notes = share_out_objects(job, options, folder, info.nodes)
+    folder.make_latest()
+    for note in [*request.notes, *notes, *_resume_notes(ready, request)]:
+        observer.note(note)
+    observer.begin(info)
+    runtime = job.limits.runtime.seconds if job.limits.runtime else None
+    follower = Follower(host, folder, observer, nodes=info.nodes, runtime=runtime)
+    on_start(follower)
+    host.start(
+        request.nodes,
+        secrets=ready.secrets,
+        shm_gib=request.shm_gib,
+        grace=options.grace,
+        preload=worth_preloading(job),
+    )
+    interrupt = _follow(follower)
+    if options.isolation == "netns" and follower.isolation != "netns" and not follower.fault and not interrupt:
+        raise MissingError(f"--isolation netns: {follower.isolation_problem}", hint="use --isolation none")
+    end = _finish(folder, info, observer, follower, started)
+    if interrupt:
+        raise interrupt
+    return end
+
+
+def _follow(follower: Follower) -> KeyboardInterrupt | None:
+    """To the end, however often the caller's program is interrupted meanwhile; returns the first interrupt."""
+    first = None
+    while True:
+        try:
+            follower.run()
+            return first
+        except KeyboardInterrupt as interrupt:
+            first = first or interrupt
+            follower.request_stop("SIGINT")
+
+
+def _request(
+    job: Job, options: LocalOptions, folder: RunFolder, ready: Ready, host: HostProcess
+) -> tuple[LocalRequest, RunInfo]:
     request = translate(
         job,
         options,
         folder=folder,
         temporary=host.folder,
-        machine=machine,
-        checkpoints=_checkpoints(job, folder, earlier),
+        machine=Machine(len(_affinity()), tuple(visible_gpus(os.environ))),
+        checkpoints=checkpoint_folder(job, folder, ready.earlier),
     )
-    info = RunInfo(
-        folder.run_id, folder.path, len(request.nodes), request.spec["processes_per_node"], host.engine,
-        "GPU" if request.nodes[0].get("CUDA_VISIBLE_DEVICES") else "CPU",
-    )  # fmt: skip
-    with _writable(folder), folder.followed():
-        _record(job, options, folder, request, info, started)
-        for node in range(len(request.nodes)):
-            folder.node(node).mkdir()
-        _stage_code(job, folder)
-        _share_out_objects(job, options, folder, len(request.nodes))
-        folder.make_latest()
-        for note in request.notes:
-            observer.note(note)
-        observer.begin(info)
-        runtime = job.limits.runtime.seconds if job.limits.runtime else None
-        follower = Follower(host, folder, observer, nodes=len(request.nodes), runtime=runtime)
-        on_start(follower)
-        host.start(
-            request.nodes,
-            secrets=_secret_values(request),
-            shm_gib=request.shm_gib,
-            grace=options.grace,
-            preload=_worth_preloading(job),
-        )
-        follower.run()
-        if options.isolation == "netns" and follower.isolation != "netns" and not follower.fault:
-            raise MissingError(f"--isolation netns: {follower.isolation_problem}", hint="use --isolation none")
-        return _finish(folder, info, observer, follower, started)
+    device = "GPU" if request.nodes[0].get("CUDA_VISIBLE_DEVICES") else "CPU"
+    processes = request.spec["processes_per_node"]
+    return request, RunInfo(folder.run_id, folder.path, len(request.nodes), processes, host.engine, device)
+
+
+def _resume_notes(ready: Ready, request: LocalRequest) -> Iterator[str]:
+    if ready.earlier and not _holds_anything(request.nodes[0]["CLOUDTRAIN_CHECKPOINT_DIR"]):
+        yield f"run {ready.earlier.run_id} left no checkpoint: this run starts from the beginning"
+
+
+def _holds_anything(folder: str) -> bool:
+    try:
+        return any(os.scandir(folder))
+    except OSError:
+        return False
 
 
 def _finish(folder: RunFolder, info: RunInfo, observer: Observer, follower: Follower, started: float) -> report.Report:
-    state = report.final_state(follower.stopped_by, follower.statuses, follower.reports)
+    state = report.final_state(follower.stopped_by, follower.statuses, follower.reports, follower.fault)
     end = report.build(
         folder,
         state=state,
@@ -146,11 +176,24 @@ def _finish(folder: RunFolder, info: RunInfo, observer: Observer, follower: Foll
     return end
 
 
+def _close_state(folder: RunFolder, error: BaseException) -> None:
+    """Leave a final state behind: what was written last would say that the run goes on."""
+    with contextlib.suppress(CloudtrainError):
+        state = folder.read_state()
+        if State(state["state"]).is_final:
+            return
+        if isinstance(error, CloudtrainError):
+            final, code, reason = State.FAILED, error.exit_code, error.message
+        elif isinstance(error, (KeyboardInterrupt, SystemExit)):
+            final, code, reason = State.STOPPED, State.STOPPED.exit_code, "stopped before it had started"
+        else:
+            final, code, reason = State.FAILED, CloudtrainError.exit_code, f"a fault of cloudtrain: {error!r}"
+        folder.write_state({**state, "state": final.value, "exit_code": code, "reason": reason, "ended": time.time()})
+
+
 def _record(
     job: Job, options: LocalOptions, folder: RunFolder, request: LocalRequest, info: RunInfo, started: float
 ) -> None:
-    (folder.path / "job.yaml").write_text(job.dump(), encoding="utf-8")
-    write_json(folder.path / "spec.json", request.spec)
     folder.write_state(
         {
             "version": 1,
@@ -165,6 +208,7 @@ def _record(
             "device": info.device,
             "isolation": None,
             "job_file": str(job.file) if job.file else None,
+            "checkpoints": request.nodes[0]["CLOUDTRAIN_CHECKPOINT_DIR"],
             "resumed_from": options.resume,
             "pid": os.getpid(),
             "started": started,
@@ -173,65 +217,10 @@ def _record(
             "reason": None,
         }
     )
-
-
-def _checkpoints(job: Job, folder: RunFolder, earlier: RunFolder | None) -> Path:
-    """Where this run's checkpoints are: the job's place for them, a folder per run, or the run's own."""
-    if earlier is not None:
-        spec = earlier.read_state().get("checkpoints")
-        return Path(spec) if isinstance(spec, str) else earlier.path / "checkpoints"
-    uri = job.checkpoint.uri_for("local")
-    if uri is None or "://" in uri:
-        return folder.path / "checkpoints"
-    return job.folder / uri / folder.run_id
-
-
-def _stage_code(job: Job, folder: RunFolder) -> None:
-    """Copy what would ship, and nothing else: a file that is left out must be missing here, too."""
-    bundle = scan(job.code_folder)
-    needed = {"entry": job.entry, "task": job.task.partition(":")[0] if job.task else None}
-    needed["environment.requirements"] = job.environment.requirements
-    for key, name in needed.items():
-        if name and os.path.normpath(name).replace(os.sep, "/") not in bundle.paths:
-            why = explain(job.code_folder, name)
-            raise SpecError(f"{key}: {name} does not ship with the code: {why.text if why else 'it is not there'}")
-    stage(bundle, folder.code)
-    folder.update_state(bundle=bundle.digest)
-
-
-def _worth_preloading(job: Job) -> list[str]:
-    """What every rank would import a moment later: any optimizer of torch pulls in dynamo, a second or two."""
-    if job.task:
-        return ["torch._dynamo"]
-    if job.entry:
-        source = (job.code_folder / job.entry).read_bytes()
-        return ["torch._dynamo"] if b"optim" in source and b"torch" in source else []
-    return []
-
-
-def _share_out_objects(job: Job, options: LocalOptions, folder: RunFolder, nodes: int) -> None:
-    """``shard: by-object``: every node gets each N-th file of the channel, as links."""
-    for name, channel in job.data.items():
-        if channel.shard != "by-object":
-            continue
-        source = data_folder(job, name, options.data)
-        files = sorted(path for path in source.rglob("*") if path.is_file())
-        for node in range(nodes):
-            share = folder.node(node) / "data" / name
-            share.mkdir(parents=True)
-            for path in files[node::nodes]:
-                link = share / path.relative_to(source)
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(path.resolve())
-
-
-def _secret_values(request: LocalRequest) -> dict[str, str]:
-    values = {}
-    for name, variable in request.secrets.items():
-        if variable not in os.environ:
-            raise MissingError(f"environment.secrets.{name}: the variable {variable} is not set in this shell")
-        values[name] = os.environ[variable]
-    return values
+    (folder.path / "job.yaml").write_text(job.dump(), encoding="utf-8")
+    write_json(folder.path / "spec.json", request.spec)
+    for node in range(info.nodes):
+        folder.node(node).mkdir()
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from cloudtrain.job import Job
 from cloudtrain.providers.local.contract import node_environment
 from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.runs.folder import RunFolder
+from cloudtrain.spec.fields import for_provider
 
 # Read once, when an interpreter or a library starts: a process that has loaded torch already would not see them.
 _READ_AT_START = ("PYTHON", "LD_", "DYLD_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TORCH", "PYTORCH", "ATEN_")
@@ -29,8 +30,6 @@ class LocalRequest:
     """The launch spec, for ``spec.json``."""
     nodes: list[dict[str, str]]
     """The environment of every node."""
-    secrets: dict[str, str]
-    """Variable of the job -> variable of this shell whose value it gets; values are never written down."""
     shm_gib: int | None
     notes: list[str]
     """What of the job does not apply here."""
@@ -90,7 +89,6 @@ def translate(
             }
             for node in range(nodes)
         ],
-        secrets=_secrets(job),
         shm_gib=job.resources.shm_gib,
         notes=[*_notes(job, options), *_device_notes(job, options, machine, nodes * processes, gpus)],
     )
@@ -107,7 +105,7 @@ def data_folder(job: Job, name: str, given: Mapping[str, Path]) -> Path:
         path = given[name].absolute()
     else:
         uri = job.data[name].uri_for("local")
-        if uri is None or "://" in uri.removeprefix("file://"):
+        if uri is None or not is_local(uri):
             raise SpecError(
                 f"data.{name} has no local place" + (f": {uri}" if uri else ""),
                 hint=f"give one: --data {name}=PATH, or data.{name}.uri.local in the job file",
@@ -120,11 +118,22 @@ def _share(job: Job, name: str, path: Path, folder: RunFolder, node: int) -> Pat
     return path if job.data[name].shard == "replicate" else folder.node(node) / "data" / name
 
 
-def _output_folder(job: Job, name: str, folder: RunFolder) -> Path:
-    from cloudtrain.spec.fields import for_provider
+def is_local(uri: str) -> bool:
+    """True for a path of this machine, as such or as file://."""
+    return "://" not in uri.removeprefix("file://")
 
+
+def _places(job: Job) -> Iterator[tuple[str, str | None]]:
+    """Key -> place on this machine, for outputs, and for checkpoints if the job says anything of them."""
+    for name, value in job.outputs.items():
+        yield f"outputs.{name}", for_provider(value, "local")
+    if job.checkpoint.uri is not None:
+        yield "checkpoint.uri", job.checkpoint.uri_for("local")
+
+
+def _output_folder(job: Job, name: str, folder: RunFolder) -> Path:
     uri = for_provider(job.outputs[name], "local")
-    if uri is None or "://" in uri.removeprefix("file://"):
+    if uri is None or not is_local(uri):
         return folder.path / "outputs" / name
     return job.folder / uri.removeprefix("file://")
 
@@ -148,18 +157,6 @@ def _spec(job: Job, options: LocalOptions, folder: RunFolder, processes: int) ->
         "start_timeout": options.start_timeout,
         "code": "code",
     }
-
-
-def _secrets(job: Job) -> dict[str, str]:
-    found = {}
-    for name, reference in job.environment.secrets_for("local").items():
-        if reference is None:
-            raise SpecError(
-                f"environment.secrets.{name} has no local source",
-                hint=f"give one, such as  {name}: {{local: env:{name}}}",
-            )
-        found[name] = reference.removeprefix("env:")
-    return found
 
 
 def _gpus(options: LocalOptions, machine: Machine, nodes: int, processes: int) -> list[str] | None:
@@ -189,12 +186,17 @@ def _notes(job: Job, options: LocalOptions) -> Iterator[str]:
         "limits.pending": job.limits.pending,
         "limits.cost_usd": job.limits.cost_usd,
         "overrides": job.overrides or None,
+        "tags": job.tags or None,
     }
+    unused.update({f"data.{name}.mode": channel.mode for name, channel in job.data.items()})
     names = [name for name, value in unused.items() if value is not None]
     if names:
         yield f"not used by a local run, which takes this machine and this Python as they are: {', '.join(names)}"
-    if resources.shm_gib and options.isolation == "none":
-        yield "resources.shm_gib is not applied without --isolation netns"
+    if resources.shm_gib and options.isolation != "netns":
+        yield "resources.shm_gib is applied only where nodes are isolated (--isolation netns)"
+    for key, uri in _places(job):
+        if uri is None or not is_local(uri):
+            yield f"{key} names no place on this machine; the run's own folder is used"
 
 
 def _device_notes(

@@ -1,0 +1,129 @@
+"""What comes before a local run: everything that can be found wrong, then the run's folder filled.
+
+``Ready.of`` looks and makes nothing; the functions below it write, and what they wrote is the run's own folder.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cloudtrain.bundle import Bundle, explain, scan, stage
+from cloudtrain.errors import MissingError, SpecError
+from cloudtrain.job import Job
+from cloudtrain.providers.local.options import LocalOptions
+from cloudtrain.providers.local.translate import check, data_folder, is_local
+from cloudtrain.runs.folder import RunFolder
+from cloudtrain.spec.problems import JobFileError
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A job that can be run here, and what was found out about it on the way."""
+
+    bundle: Bundle
+    secrets: dict[str, str]
+    """Variable -> value; never written down."""
+    earlier: RunFolder | None
+    """The run to continue from."""
+
+    @classmethod
+    def of(cls, job: Job, options: LocalOptions) -> Ready:
+        """Look at everything. Raises JobFileError, SpecError or MissingError; nothing has been made then."""
+        check(job, options)
+        problems = job.check_files()
+        if problems:
+            raise JobFileError(problems)
+        for name in job.data:
+            path = data_folder(job, name, options.data)
+            if not path.exists():
+                hint = f"put the data there, or give --data {name}=PATH"
+                raise SpecError(f"data.{name}: {path} is not there", hint=hint)
+        secrets = _secrets(job)
+        earlier = _earlier(job, options.resume) if options.resume else None
+        return cls(_bundle(job), secrets, earlier)
+
+
+def _secrets(job: Job) -> dict[str, str]:
+    values = {}
+    for name, reference in job.environment.secrets_for("local").items():
+        if reference is None:
+            hint = f"give one, such as  {name}: {{local: env:{name}}}"
+            raise SpecError(f"environment.secrets.{name} has no local source", hint=hint)
+        variable = reference.removeprefix("env:")
+        if variable not in os.environ:
+            raise MissingError(f"environment.secrets.{name}: the variable {variable} is not set in this shell")
+        values[name] = os.environ[variable]
+    return values
+
+
+def _earlier(job: Job, run_id: str) -> RunFolder:
+    folder = RunFolder.find(job.folder, run_id)
+    if folder.is_followed():
+        raise SpecError(f"run {folder.run_id} is still going on", hint="stop it, or wait for its end, and resume then")
+    return folder
+
+
+def _bundle(job: Job) -> Bundle:
+    """What ships, and nothing else is there for the run: a file that is left out must be missing here, too."""
+    bundle = scan(job.code_folder)
+    needed = {
+        "entry": job.entry,
+        "task": job.task.partition(":")[0] if job.task else None,
+        "environment.requirements": job.environment.requirements,
+    }
+    for key, name in needed.items():
+        if name and os.path.normpath(name).replace(os.sep, "/") not in bundle.paths:
+            why = explain(job.code_folder, name)
+            raise SpecError(f"{key}: {name} does not ship with the code: {why.text if why else 'it is not there'}")
+    return bundle
+
+
+def checkpoint_folder(job: Job, folder: RunFolder, earlier: RunFolder | None) -> Path:
+    """Where this run's checkpoints are: those of the run it continues, the job's place (a folder a run), or its own."""
+    if earlier is not None:
+        return Path(str(earlier.read_state().get("checkpoints") or earlier.path / "checkpoints"))
+    uri = job.checkpoint.uri_for("local")
+    if uri is None or not is_local(uri):
+        return folder.path / "checkpoints"
+    return job.folder / uri.removeprefix("file://") / folder.run_id
+
+
+def stage_code(bundle: Bundle, folder: RunFolder) -> None:
+    """Copy the code as it ships."""
+    stage(bundle, folder.code)
+    folder.update_state(bundle=bundle.digest)
+
+
+def share_out_objects(job: Job, options: LocalOptions, folder: RunFolder, nodes: int) -> list[str]:
+    """``shard: by-object``: every node gets each N-th file of the channel, as links. Returns what to tell the user."""
+    notes = []
+    for name, channel in job.data.items():
+        if channel.shard != "by-object":
+            continue
+        source = data_folder(job, name, options.data)
+        files = sorted(path for path in source.rglob("*") if path.is_file())
+        if len(files) < nodes:
+            notes.append(f"data.{name}: {len(files)} objects for {nodes} nodes: some nodes get none")
+        for node in range(nodes):
+            _link(source, folder.node(node) / "data" / name, files[node::nodes])
+    return notes
+
+
+def _link(source: Path, share: Path, files: list[Path]) -> None:
+    share.mkdir(parents=True)
+    for path in files:
+        link = share / path.relative_to(source)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(path.resolve())
+
+
+def worth_preloading(job: Job) -> list[str]:
+    """What every rank would import a moment later: any optimizer of torch pulls in dynamo, a second or two."""
+    if job.task:
+        return ["torch._dynamo"]
+    if job.entry:
+        source = (job.code_folder / job.entry).read_bytes()
+        return ["torch._dynamo"] if b"optim" in source and b"torch" in source else []
+    return []
