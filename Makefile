@@ -31,7 +31,8 @@ wheel: $(VENV)/ready
 clean:
 	rm -rf $(VENV) $(DEMO) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-# The constraints keep torch at the CPU build that developers and CI use.
+# The constraints hold torch at one version. Which build of it pip takes (CPU or CUDA, several GB) depends on pip's own
+# configuration: point PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS at a CPU build.
 $(VENV)/ready: pyproject.toml constraints-dev.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints-dev.txt --editable '.[dev]'

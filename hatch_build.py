@@ -1,10 +1,13 @@
 """Build hook: what a wheel carries beside the package.
 
-A static ``force-include`` would do, were it not copied into editable installs as well, where the copies go stale.
+A static ``force-include`` would do, were it not copied into editable installs as well, where the copies go stale, and did
+it obey the ignore files of folders in which developers try things out.
 """
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,36 +16,39 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from pathspec import GitIgnoreSpec, PathSpec  # what hatchling itself is built on
 
 # folder of the checkout -> folder in the wheel
-CARRIED = {
-    "entrypoints": "cloudtrain/_shipped/entrypoints",
-    "templates": "cloudtrain/_shipped/templates",
+CARRIED = (
+    ("entrypoints", "cloudtrain/_shipped/entrypoints"),
+    ("templates", "cloudtrain/_shipped/templates"),
     # A second time at the top, so that editors and a plain `python train.py` can import it.
-    "entrypoints/cloudtrain_job": "cloudtrain_job",
-}
+    ("entrypoints/cloudtrain_job", "cloudtrain_job"),
+)
 
 
 class CarryEntrypoints(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds ``CARRIED`` to wheels, less what the folders' own .gitignore files name.
-
-    Editable installs find the same folders in the checkout.
-    """
+    """Adds ``CARRIED`` to wheels; editable installs find the same folders in the checkout."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called before a build."""
         if version == "editable":
             return
-        for source, target in CARRIED.items():
-            for file in _files(Path(self.root, source)):
-                build_data["force_include"][str(file)] = (
-                    f"{target}/{file.relative_to(Path(self.root, source)).as_posix()}"
-                )
+        # Copies, since hatch takes a file to one place only.
+        self._copies = tempfile.mkdtemp(prefix="wheel-")
+        for number, (source, target) in enumerate(CARRIED):
+            folder, copy = Path(self.root, source), Path(self._copies, str(number))
+            for file in _walk(folder, GitIgnoreSpec.from_lines(["__pycache__/", ".cloudtrain/", "*.py[cod]"])):
+                name = file.relative_to(folder)
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, copy / name)
+                build_data["force_include"][str(copy / name)] = f"{target}/{name.as_posix()}"
 
-
-def _files(folder: Path) -> Iterator[Path]:
-    """What ships of a folder: force-include itself obeys no ignore rules, and a developer has run the templates there."""
-    yield from _walk(folder, GitIgnoreSpec.from_lines(["__pycache__/", ".cloudtrain/", "*.py[cod]"]))
+    def finalize(self, version: str, *_: Any) -> None:
+        """Called after a build."""
+        if version != "editable":
+            shutil.rmtree(self._copies)
 
 
 def _walk(folder: Path, inherited: PathSpec) -> Iterator[Path]:
+    """The files below ``folder`` that no .gitignore on the way leaves out."""
     rules = folder / ".gitignore"
     own = GitIgnoreSpec.from_lines(rules.read_text("utf-8").splitlines() if rules.is_file() else [])
     for entry in sorted(folder.iterdir()):

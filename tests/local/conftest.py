@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.project import Project
+from tests.local.project import Project, require
 
 
 @pytest.fixture
@@ -32,6 +33,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
 @pytest.fixture
 def small_disk(project: Project) -> Iterator[Path]:
     """The project's folder on a disk of 4 MiB."""
+    require(os.geteuid() == 0, "only root may mount a small disk")
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(project.folder)], check=True)
     try:
         yield project.folder

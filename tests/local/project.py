@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -13,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 CLOUDTRAIN = str(Path(sys.executable).with_name("cloudtrain"))
 LIMIT_SECONDS = 120
@@ -114,6 +117,8 @@ class Project:
         job: str = "job.yaml",
         prefix: Sequence[str] = (),
     ) -> Running:
+        if "netns" in options and not prefix:
+            require(may_isolate(), "namespaces are not permitted here")
         process = subprocess.Popen(
             [*prefix, CLOUDTRAIN, "run", job, "--plain", *options],
             cwd=self.folder,
@@ -157,6 +162,22 @@ class Project:
     def kill_left_over(self) -> None:
         for entry in _marked(self.mark):
             os.kill(int(entry.split()[0]), signal.SIGKILL)
+
+
+def require(possible: bool, reason: str) -> None:
+    """Skip what this machine does not permit; CI, which sets CT_REQUIRE_ALL, fails instead."""
+    if not possible:
+        (pytest.fail if os.environ.get("CT_REQUIRE_ALL") else pytest.skip)(reason)
+
+
+@functools.cache
+def may_isolate() -> bool:
+    """Whether this user may make network and process namespaces, as root or in a user namespace."""
+    wanted = ["--net", "--mount", "--pid", "--fork", "--mount-proc", "true"]
+    return any(
+        subprocess.run(["unshare", *how, *wanted], capture_output=True, check=False).returncode == 0
+        for how in ([], ["--user", "--map-root-user"])
+    )
 
 
 def _marked(mark: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.local.project import HELLO, Project
+from tests.local.project import HELLO, Project, require
 
 ISOLATIONS = ["none", "netns"]
 NO_CAPABILITIES = ("setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all")
@@ -163,6 +163,7 @@ def test_a_script_that_does_not_ship(project: Project) -> None:
 
 
 def test_a_script_that_may_not_be_read(project: Project) -> None:
+    require(os.geteuid() == 0, "takes root's powers away, so needs them")
     project.job()
     (project.folder / "train.py").chmod(0)
     result = project.run("--isolation", "none", prefix=NO_CAPABILITIES)

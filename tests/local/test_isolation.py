@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.local.project import Project
+import os
+
+import pytest
+
+from tests.local.project import Project, may_isolate, require
 from tests.local.test_failures import NO_CAPABILITIES
 
 # A user namespace that allows no further one, then all powers dropped: a system that forbids what netns needs.
@@ -10,6 +14,11 @@ FORBIDDEN = (
     "unshare", "--user", "--map-root-user", "sh", "-c",
     'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all "$@"', "sh",
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def permitted() -> None:
+    require(may_isolate() and os.geteuid() == 0, "takes root's powers away, so needs them")
 
 
 def test_without_root_powers(project: Project) -> None:
