@@ -1,7 +1,7 @@
 """Build hook: what a wheel carries beside the package.
 
-A static ``force-include`` would do, were it not copied into editable installs as well, where the copies go stale, and did
-it obey the ignore files of folders in which developers try things out.
+A static ``force-include`` would do, were it not copied into editable installs as well, where the copies go stale, and
+did it obey the ignore files of folders in which developers try things out.
 """
 
 from __future__ import annotations
