@@ -8,8 +8,7 @@ DEMO   ?= demo
 
 # The main job on real data: 1,437 handwritten digits, 2 simulated nodes x 2 processes, one job file.
 demo: $(VENV)/ready
-	rm -rf $(DEMO)
-	$(BIN)/cloudtrain init --template digits $(DEMO)
+	test -d $(DEMO) || $(BIN)/cloudtrain init --template digits $(DEMO)
 	cd $(DEMO) && ../$(BIN)/python prepare.py
 	cd $(DEMO) && ../$(BIN)/cloudtrain validate job.yaml
 	cd $(DEMO) && ../$(BIN)/cloudtrain run job.yaml --nodes 2 --processes 2

@@ -1,4 +1,4 @@
-"""One data-parallel job file, trained on any cloud's managed service, proven on your own machine first.
+"""One data-parallel job file, trained on simulated nodes the way a cloud would start it.
 
     import cloudtrain as ct
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
+from cloudtrain.errors import SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers.local.options import Device, Engine, Isolation, LocalOptions
 from cloudtrain.providers.local.run import run_local
@@ -39,6 +40,8 @@ def run(
     Returns the run, whatever its end: see ``Run.status`` and ``Run.raise_if_failed``. Raises SpecError (JobFileError
     with all problems) if the job is wrong, MissingError if torch, a permission or disk space is missing.
     """
+    if isinstance(args, str) or not all(isinstance(argument, str) for argument in args):
+        raise SpecError(f"args must be a list of texts, not {args!r}")
     options = LocalOptions(
         nodes=nodes,
         processes=processes,

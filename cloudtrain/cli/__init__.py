@@ -63,7 +63,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
               help="Show the version and exit.")  # fmt: skip
 def cli() -> None:
-    """One data-parallel job file, trained on any cloud, proven on your own machine first."""
+    """One data-parallel job file, trained here on simulated nodes the way a cloud would start it."""
 
 
 def main() -> None:
@@ -79,6 +79,8 @@ def main() -> None:
         sys.exit(cli.main(standalone_mode=False))
     except click.ClickException as error:
         error.show()
+        if isinstance(error, click.NoSuchOption) and error.ctx and error.ctx.info_name == "run":
+            click.echo("Options of your script go behind --:  cloudtrain run JOB -- --epochs 3", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("cloudtrain: interrupted", err=True)

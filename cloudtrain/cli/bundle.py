@@ -96,6 +96,10 @@ def _text(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _ships(folder: Path, path: str) -> str:
+    return "ships" if (folder / path).exists() else "is not there; nothing would leave it out"
+
+
 def _say_why(folder: Path, path: str, as_json: bool) -> None:
     from cloudtrain.bundle import explain, printable
 
@@ -105,4 +109,4 @@ def _say_why(folder: Path, path: str, as_json: bool) -> None:
         text = None if reason is None else str(reason)
         click.echo(json.dumps({"path": path, "ships": reason is None, "reason": text, "rule": rule}, indent=2))
     else:
-        click.echo(f"{printable(path)}: {reason or 'ships'}")
+        click.echo(f"{printable(path)}: {reason or _ships(folder, path)}")

@@ -28,12 +28,16 @@ def unknown_ranks(info: RunInfo, ranks: Collection[int] | None) -> Iterator[str]
 
 def ending(report: dict[str, Any]) -> Iterator[str]:
     """The end of a run, the first failure and its traceback first, then where everything lies."""
+    return (printable(line) for line in _ending(report))
+
+
+def _ending(report: dict[str, Any]) -> Iterator[str]:
     root = report["root"]
     if _trained_apart(report):
         yield f"warning: no rank joined a process group: each of the {len(report['ranks'])} trained by itself"
     if root:
         yield f"failed first: {root['message']}"
-        yield from _indented(root["traceback"])
+        yield from _indented(root["traceback"] or _last_words(report, root))
         yield from _others(report, root)
     if not root:
         for failure in report["failures"]:
@@ -42,11 +46,23 @@ def ending(report: dict[str, Any]) -> Iterator[str]:
     if report["stopped_by"] or report["state"] == "PREEMPTED":
         yield f"  continue with: cloudtrain run ... --resume {report['run_id']}"
     for name in ("logs", "model"):
-        if name == "logs" or any(Path(report[name]).iterdir()):
+        if name == "logs" or _holds_anything(Path(report[name])):
             yield f"  {name:<8} {shown(report[name])}"
     metrics = Path(report["folder"]) / "metrics"
-    if any(metrics.iterdir()):
+    if _holds_anything(metrics):
         yield f"  metrics  {shown(metrics)}"
+
+
+def printable(text: str) -> str:
+    """Without what a terminal would obey: control characters of a failed rank's message."""
+    return "".join(c if c.isprintable() or c in "\t" else repr(c)[1:-1] for c in text)
+
+
+def _holds_anything(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except OSError:
+        return False
 
 
 def _trained_apart(report: dict[str, Any]) -> bool:
@@ -58,9 +74,19 @@ def shown(path: str | Path) -> str:
     """A path as short as it can be written from here."""
     try:
         relative = os.path.relpath(path)
-    except ValueError:  # another drive on Windows
+    except (ValueError, OSError):  # another drive on Windows; a current folder that was removed
         return str(path)
     return relative if not relative.startswith("..") else str(path)
+
+
+def _last_words(report: dict[str, Any], root: dict[str, Any]) -> str:
+    """The last lines of a rank that left without an error to show: an argument parser's complaint, say."""
+    try:
+        with (Path(report["logs"]) / f"rank-{root['rank']}.log").open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 2000))
+            return "\n".join(file.read().decode("utf-8", "backslashreplace").splitlines()[-6:])
+    except OSError:
+        return ""
 
 
 def _indented(traceback: str | None) -> Iterator[str]:

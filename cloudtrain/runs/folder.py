@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import sys
 import time
@@ -44,6 +45,7 @@ class RunFolder:
         runs = project / ".cloudtrain" / "runs"
         folder = cls(runs / run_id)
         try:
+            folder.path.mkdir(parents=True, mode=0o700)  # logs and arguments are the user's own
             for name in ("logs", "metrics", "nodes", "checkpoints", "model", "output"):
                 (folder.path / name).mkdir(parents=True)
             ignore = runs.parent / ".gitignore"
@@ -54,13 +56,19 @@ class RunFolder:
         return folder
 
     @classmethod
-    def find(cls, project: Path, run_id: str) -> RunFolder:
-        """The folder of an earlier run; ``latest`` is the newest. Raises SpecError if there is none."""
+    def find(cls, project: Path, run_id: str, name: str | None = None) -> RunFolder:
+        """The folder of an earlier run; ``latest`` is the newest, of jobs called ``name`` if that is given.
+
+        Raises SpecError if there is none.
+        """
         runs = project / ".cloudtrain" / "runs"
+        if run_id == LATEST and name is not None:
+            run_id = _newest_of(runs, name) or run_id
         path = runs / run_id
         if Path(run_id).name != run_id or not (path / "run.json").is_file():
-            known = sorted(p.name for p in runs.glob("*/run.json") if p.parent.name != LATEST) if runs.is_dir() else []
-            hint = f"the newest here is {known[-1]}" if known else None
+            known = [p for p in runs.glob("*/run.json") if p.parent.name != LATEST]
+            newest = max(known, key=lambda p: p.stat().st_mtime, default=None)
+            hint = f"the newest here is {newest.parent.name}" if newest else "no run has been made here yet"
             raise SpecError(f"there is no run {run_id!r} in {runs}", hint=hint)
         return cls(path.resolve())
 
@@ -120,9 +128,11 @@ class RunFolder:
         """Point ``latest`` at this run, by a rename, so that it always points somewhere."""
         link = self.path.parent / LATEST
         new = self.path.parent / f".{LATEST}-{self.run_id}"
-        with contextlib.suppress(OSError):  # a file system without links: then there is no `latest`
+        try:
             new.symlink_to(self.run_id)
             new.replace(link)
+        except OSError:  # a file system without links, or a folder in the way: then there is no `latest`
+            new.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def followed(self) -> Iterator[None]:
@@ -138,6 +148,13 @@ class RunFolder:
                 return not _lock(file.fileno(), shared=True)
         except OSError:
             return False
+
+
+def _newest_of(runs: Path, name: str) -> str | None:
+    """The id of the newest run of a job; ids are the job's name, a time that sorts, and four letters."""
+    pattern = re.compile(re.escape(name) + r"-\d{8}-\d{6}-[a-z0-9]{4}")
+    found = [path.parent.name for path in runs.glob("*/run.json") if pattern.fullmatch(path.parent.name)]
+    return max(found, default=None)
 
 
 def _lock(fd: int, shared: bool = False) -> bool:
@@ -157,7 +174,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file of a run. Raises SpecError if it is not there or not that."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise SpecError(f"{path} cannot be read: {error}") from error
     if not isinstance(data, dict):
         raise SpecError(f"{path} does not hold an object")

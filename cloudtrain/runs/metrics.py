@@ -19,7 +19,7 @@ class MetricsReader:
 
     def new(self) -> Iterator[Record]:
         """The records written since the last call, per rank in order. A broken line is passed over."""
-        for path in sorted(self._folder.glob("rank-*.jsonl")):
+        for path in sorted(self._folder.glob("rank-[0-9]*.jsonl")):
             yield from self._new_of(path)
 
     def _new_of(self, path: Path) -> Iterator[Record]:
@@ -34,13 +34,14 @@ class MetricsReader:
         for line in whole.splitlines():
             record = _parse(line)
             if record is not None:
+                record["rank"] = int(path.stem.partition("-")[2])  # the file's, whatever the line says
                 yield record
 
 
 def _parse(line: bytes) -> Record | None:
     try:
-        record = json.loads(line)
-    except ValueError:
+        record = json.loads(line, parse_constant=lambda _: None)  # NaN and Infinity are no JSON
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
 
@@ -49,4 +50,4 @@ def number(value: object) -> float | None:
     """A finite number, or None for everything else a metrics line may hold."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if abs(value) < float("inf") else None
+    return float(value) if abs(value) < 1e300 else None

@@ -6,7 +6,6 @@ ended: a launcher that was killed has written none.
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -96,14 +95,25 @@ def root_failure(statuses: Mapping[int, int], reports: NodeReports, fault: str |
     killed = [(node, status) for node, status in sorted(statuses.items()) if status < 0 and node not in reports]
     if killed and all(root["kind"] == "node-lost" for root in roots):
         node, status = killed[0]
-        return _failure("node-lost", node, f"node {node}: its launcher was killed by {signal.Signals(-status).name}")
+        return _failure("node-lost", node, f"node {node}: its launcher was killed by {signal_name(-status)}")
     if roots:
         return roots[0]
     failed = [(node, status) for node, status in sorted(statuses.items()) if status]
     if failed:
         node, status = failed[0]
-        return _failure("launcher", node, f"node {node}: its launcher ended with {status} and without a report")
+        text = f"node {node}: its launcher ended with {status} and without a report; see logs/node-{node}.log"
+        return _failure("launcher", node, text)
     return _failure("launcher", None, "no node was started")
+
+
+def signal_name(number: int) -> str:
+    """``SIGKILL``, or ``signal 40`` for one without a name."""
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _failure(kind: str, node: int | None, message: str, traceback: str | None = None) -> Report:

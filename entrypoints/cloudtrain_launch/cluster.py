@@ -29,6 +29,8 @@ class Cluster:
     """A socket already listening there, inherited from whoever started this node."""
     device: str = "auto"
     """``cpu`` where the ranks are to train on CPU, whatever a framework would choose by itself."""
+    token: str = ""
+    """What the launchers of one run know and nobody else; node 0 admits no one without it."""
     folders: Mapping[str, str] = field(default_factory=dict)
     """Variable -> path on this node: ``CLOUDTRAIN_DATA_<CHANNEL>``, ``CLOUDTRAIN_OUTPUT_<NAME>``, the fixed ones."""
 
@@ -72,6 +74,7 @@ def _local(env: Mapping[str, str]) -> Cluster:
         port=port,
         listen_fd=_number(env, "CLOUDTRAIN_LISTEN_FD") if env.get("CLOUDTRAIN_LISTEN_FD") else None,
         device=env.get("CLOUDTRAIN_NODE_DEVICE", "auto"),
+        token=env.get("CLOUDTRAIN_TOKEN", ""),
         folders={name: path for name, path in env.items() if _is_folder(name)},
     )
 

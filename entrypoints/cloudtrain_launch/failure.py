@@ -67,8 +67,12 @@ class Failure:
 
     @classmethod
     def from_message(cls, data: dict[str, Any]) -> Failure:
-        """The opposite of ``to_message``; what is missing becomes None."""
+        """The opposite of ``to_message``. Raises ValueError if it is not what that gives."""
         fields: dict[str, Any] = {name: data.get(name) for name in cls.__dataclass_fields__}
+        texts = (fields["kind"], fields["message"], fields["traceback"] or "")
+        numbers = (fields["node"], fields["time"], fields["rank"] or 0, fields["status"] or 0)
+        if not all(isinstance(text, str) for text in texts) or not all(isinstance(n, (int, float)) for n in numbers):
+            raise ValueError(f"not a failure: {data!r}")
         return cls(**fields)
 
 

@@ -12,6 +12,7 @@ these on to all others, and sends ``go`` (all are here; the port of torch's stor
 
 from __future__ import annotations
 
+import hmac
 import selectors
 import socket
 import time
@@ -165,6 +166,8 @@ class Head(Members):
         self.hear({"kind": "here", "node": message["node"]})
 
     def _refusal(self, message: Message) -> str | None:
+        if not hmac.compare_digest(str(message.get("token", "")).encode(), self.cluster.token.encode()):
+            return "the caller does not belong to this run"
         expected = self._greeting()
         for name, value in expected.items():
             if message.get(name) != value:
@@ -227,7 +230,8 @@ class Member(Members):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._head = Channel(sock)
         self._watch(self._head)
-        self._head.send({"kind": "hello", "node": self.cluster.node, **self._greeting()})
+        greeting = {"kind": "hello", "node": self.cluster.node, "token": self.cluster.token, **self._greeting()}
+        self._head.send(greeting)
         for message in self._unsent:
             self._head.send(message)
         self._unsent.clear()

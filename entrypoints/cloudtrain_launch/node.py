@@ -221,9 +221,10 @@ class Node:
         if kind == "go" and not self._stopping:
             self._go(message["port"])
         elif kind == "failure":
-            self._fail(Failure.from_message(message["failure"]), told=True)
+            with contextlib.suppress(ValueError, AttributeError, KeyError):
+                self._fail(Failure.from_message(message["failure"]), told=True)
         elif kind == "preempt":
-            self.sink.line(None, f"node {node} is preempted: all ranks are told to stop")
+            self.sink.line(None, f"node {node} was told to stop, and so are all ranks")
             self._preempt()
         elif kind == "joining":
             self._watch.someone_joins()
@@ -383,4 +384,4 @@ def _temporary_folder(env: Mapping[str, str]) -> str:
         os.makedirs(given, mode=0o700, exist_ok=True)
         return given
     place = tempfile.gettempdir()
-    return tempfile.mkdtemp(prefix="cloudtrain-", dir=place if len(place) < 60 else "/tmp")
+    return tempfile.mkdtemp(prefix="cloudtrain-", dir=place if len(os.fsencode(place)) < 60 else "/tmp")

@@ -37,9 +37,9 @@ def run(kind: str, target: str, argv: Sequence[str], report: Report) -> int:
             _run_file(target)
         code = 0
     except SystemExit as error:
-        when, code = time.time(), _exit_code(error)
+        when, (code, reason) = time.time(), _exit_code(error)
         if code:
-            report(f"exited with code {code}", None, when, code)
+            report(f"exited with code {code}{reason}", None, when, code)
     except BaseException as error:  # noqa: BLE001 - whatever the script raises is its end, and is reported
         code = 130 if isinstance(error, KeyboardInterrupt) else 1
         _report(error, code, report)
@@ -59,13 +59,24 @@ def _run_file(path: str) -> None:
     exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
 
 
-def _exit_code(error: SystemExit) -> int:
+def _exit_code(error: SystemExit) -> tuple[int, str]:
+    """The code that Python would exit with, and the reason where the script gave a text instead of a number."""
     if error.code is None:
-        return 0
+        return 0, ""
     if isinstance(error.code, int):
-        return error.code & 0xFF
-    print(error.code, file=sys.stderr)
-    return 1
+        fits = -(1 << 31) <= error.code < 1 << 31
+        return error.code & 0xFF if fits else 255, ""
+    reason = _shown(error.code)
+    print(reason, file=sys.stderr)
+    return 1, f": {reason}"[:500]
+
+
+def _shown(value: object) -> str:
+    """``str(value)`` even of what cannot be shown."""
+    try:
+        return str(value)
+    except BaseException as error:  # noqa: BLE001 - the value's own code runs here
+        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
 
 
 def _report(error: BaseException, code: int, report: Report) -> None:
@@ -75,8 +86,11 @@ def _report(error: BaseException, code: int, report: Report) -> None:
     # Printed first: once reported, the launcher ends this process within seconds.
     # As an interpreter does for an error that ends it; exit functions look there.
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
-    sys.excepthook(type(error), error, error.__traceback__)
-    report(f"{type(error).__name__}: {error}"[:2000], text[-60_000:], when, code)
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except BaseException:  # noqa: BLE001 - the script's own hook failed
+        sys.stderr.write(text)
+    report(f"{type(error).__name__}: {_shown(error)}"[:2000], text[-60_000:], when, code)
 
 
 def _without_launcher(trace: types.TracebackType | None) -> types.TracebackType | None:

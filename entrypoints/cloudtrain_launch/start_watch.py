@@ -72,6 +72,8 @@ class StartWatch:
         self._checked_imports = True
         late = self._late_ranks()
         stacks = {rank.rank: self._stack(rank) for rank in late}
+        # A rank that gives no answer has closed our descriptors; it may well have joined, and could not say so either.
+        late = [rank for rank in late if rank.script is None or stacks[rank.rank] or STACK_SIGNAL is None]
         if self._joining_at is None:
             late = [rank for rank in late if rank.script is None or _is_importing(stacks[rank.rank])]
         if not late:

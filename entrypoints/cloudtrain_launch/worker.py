@@ -76,15 +76,26 @@ class Announcer:
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
+        self.process = os.getpid()
+        """The only process that speaks for the rank: not one that the script forks."""
+        self._file = _identity(sock.fileno())
         self._who = {"rank": int(os.environ["RANK"]), "local_rank": int(os.environ["LOCAL_RANK"])}
 
     def tell(self, kind: str, **what: Any) -> None:
         """Send one message, with the rank and, unless given, the time."""
         message = {"time": time.time(), **what, "kind": kind, **self._who}
         try:
+            # A script may have closed our descriptor, and its number may be another file's by now.
+            if os.getpid() != self.process or _identity(self.sock.fileno()) != self._file:
+                return
             self.sock.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
             pass
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
 
 
 def forked(config_path: str) -> None:
@@ -146,9 +157,12 @@ def _spawn_script(config_path: str, announcer: Announcer) -> int:
 def _become_script(config: WorkerConfig, announcer: Announcer, warden: int, preloaded: bool) -> NoReturn:
     """From here on this is the user's process. Never returns into the warden's frames."""
     code = exits.LAUNCHER
+    doing = "could not start the script"
     try:
+        announcer.process = os.getpid()
         _prepare(config, announcer, warden, preloaded)
         announcer.tell("script", pid=os.getpid())
+        doing = "the script ended in a way that could not be reported"
         script.on_process_group(announcer.tell)
         argv = config.args if config.kind != "task" else ["--task", config.target, *config.args]
         target = config.target if config.kind != "task" else os.path.join(config.entrypoints, "train_ddp.py")
@@ -161,9 +175,7 @@ def _become_script(config: WorkerConfig, announcer: Announcer, warden: int, prel
             ),
         )
     except BaseException as error:  # noqa: BLE001 - a forked process must not fall back into its parent's code
-        announcer.tell(
-            "error", message=f"could not start the script: {type(error).__name__}: {error}", traceback=None, code=code
-        )
+        announcer.tell("error", message=f"{doing}: {type(error).__name__}: {error}", traceback=None, code=code)
     finally:
         os._exit(code)
 

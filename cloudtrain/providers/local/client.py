@@ -30,7 +30,9 @@ class HostProcess:
         self.engine = engine
         # The path of a Unix socket has room for about a hundred bytes, and TMPDIR may be long.
         place = tempfile.gettempdir()
-        self.folder = Path(tempfile.mkdtemp(prefix="cloudtrain-", dir=place if len(place) < 60 else "/tmp"))
+        self.folder = Path(
+            tempfile.mkdtemp(prefix="cloudtrain-", dir=place if len(os.fsencode(place)) < 60 else "/tmp")
+        )
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(self.folder / "events"))

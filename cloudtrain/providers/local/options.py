@@ -49,5 +49,8 @@ class LocalOptions:
             if value is not None and value < 1:
                 raise SpecError(f"{name} must be at least 1, not {value}")
         for name in ("grace", "start_timeout"):
-            if not 0 <= getattr(self, name) <= _LONGEST_SECONDS:
-                raise SpecError(f"{name} must be 0 to {_LONGEST_SECONDS:.0f} seconds, not {getattr(self, name)}")
+            least = 0.1 if name == "start_timeout" else 0.0
+            if not least <= getattr(self, name) <= _LONGEST_SECONDS:
+                raise SpecError(
+                    f"{name} must be {least:g} to {_LONGEST_SECONDS:.0f} seconds, not {getattr(self, name)}"
+                )

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cloudtrain.bundle import Bundle, explain, scan, stage
+from cloudtrain.bundle import Bundle, bytes_text, explain, scan, stage
 from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers.local.options import LocalOptions
@@ -59,7 +59,7 @@ def _secrets(job: Job) -> dict[str, str]:
 
 
 def _earlier(job: Job, run_id: str) -> RunFolder:
-    folder = RunFolder.find(job.folder, run_id)
+    folder = RunFolder.find(job.folder, run_id, job.name)
     if folder.is_followed():
         raise SpecError(f"run {folder.run_id} is still going on", hint="stop it, or wait for its end, and resume then")
     return folder
@@ -117,6 +117,19 @@ def _link(source: Path, share: Path, files: list[Path]) -> None:
         link = share / path.relative_to(source)
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(path.resolve())
+
+
+def channels_in_bundle(job: Job, options: LocalOptions, bundle: Bundle) -> list[str]:
+    """What to say of data that ships a second time, as code."""
+    notes = []
+    for name in job.data:
+        path = data_folder(job, name, options.data).resolve()
+        inside = [file for file in bundle.files if (bundle.folder / file.path).is_relative_to(path)]
+        if inside and path != bundle.folder:
+            size = bytes_text(sum(file.size for file in inside))
+            where = path.relative_to(bundle.folder).as_posix()
+            notes.append(f"data.{name} ({size}) ships as code, too; add /{where} to .cloudtrainignore")
+    return notes
 
 
 def worth_preloading(job: Job) -> list[str]:

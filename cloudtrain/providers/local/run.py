@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator
 
@@ -22,6 +23,7 @@ from cloudtrain.providers.local.follow import Follower
 from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.providers.local.prepare import (
     Ready,
+    channels_in_bundle,
     checkpoint_folder,
     share_out_objects,
     stage_code,
@@ -82,10 +84,11 @@ def _run(
     started = time.time()
     request, info = _request(job, options, folder, ready, host)
     with _writable(folder):
-        _record(job, options, folder, request, info, started)
+        _record(job, ready, folder, request, info, started)
         stage_code(ready.bundle, folder)
         notes = share_out_objects(job, options, folder, info.nodes)
     folder.make_latest()
+    notes += channels_in_bundle(job, options, ready.bundle)
     for note in [*request.notes, *notes, *_resume_notes(ready, request)]:
         observer.note(note)
     observer.begin(info)
@@ -130,6 +133,7 @@ def _request(
         temporary=host.folder,
         machine=Machine(len(_affinity()), tuple(visible_gpus(os.environ))),
         checkpoints=checkpoint_folder(job, folder, ready.earlier),
+        token=secrets.token_hex(16),
     )
     device = "GPU" if request.nodes[0].get("CUDA_VISIBLE_DEVICES") else "CPU"
     processes = request.spec["processes_per_node"]
@@ -137,6 +141,8 @@ def _request(
 
 
 def _resume_notes(ready: Ready, request: LocalRequest) -> Iterator[str]:
+    if ready.earlier:
+        yield f"continuing from run {ready.earlier.run_id}"
     if ready.earlier and not _holds_anything(request.nodes[0]["CLOUDTRAIN_CHECKPOINT_DIR"]):
         yield f"run {ready.earlier.run_id} left no checkpoint: this run starts from the beginning"
 
@@ -191,9 +197,7 @@ def _close_state(folder: RunFolder, error: BaseException) -> None:
         folder.write_state({**state, "state": final.value, "exit_code": code, "reason": reason, "ended": time.time()})
 
 
-def _record(
-    job: Job, options: LocalOptions, folder: RunFolder, request: LocalRequest, info: RunInfo, started: float
-) -> None:
+def _record(job: Job, ready: Ready, folder: RunFolder, request: LocalRequest, info: RunInfo, started: float) -> None:
     folder.write_state(
         {
             "version": 1,
@@ -209,7 +213,7 @@ def _record(
             "isolation": None,
             "job_file": str(job.file) if job.file else None,
             "checkpoints": request.nodes[0]["CLOUDTRAIN_CHECKPOINT_DIR"],
-            "resumed_from": options.resume,
+            "resumed_from": ready.earlier.run_id if ready.earlier else None,
             "pid": os.getpid(),
             "started": started,
             "ended": None,

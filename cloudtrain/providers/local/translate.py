@@ -63,8 +63,12 @@ def translate(
     temporary: Path,
     checkpoints: Path,
     machine: Machine,
+    token: str,
 ) -> LocalRequest:
-    """The request for a run in ``folder``. Raises SpecError for what is missing or cannot be done."""
+    """The request for a run in ``folder``. Raises SpecError for what is missing or cannot be done.
+
+    ``token`` is a secret of this run's launchers.
+    """
     check(job, options)
     nodes = options.nodes or job.resources.nodes
     processes = options.processes or job.processes
@@ -81,6 +85,7 @@ def translate(
                     temporary=temporary,
                     cores=max(1, machine.cores // nodes),
                     device="gpu" if gpus else "cpu",
+                    token=token,
                     data={name: _share(job, name, path, folder, node) for name, path in data.items()},
                     outputs=outputs,
                     checkpoints=checkpoints,

@@ -140,7 +140,7 @@ def test_preemption_of_one_node_ends_all_with_143(job: Job) -> None:
     _up(job)
     job.nodes[1].process.send_signal(signal.SIGTERM)
     assert [node.end() for node in job.nodes] == [143, 143]
-    assert "[0/-] node 1 is preempted: all ranks are told to stop" in job.nodes[0].out
+    assert "[0/-] node 1 was told to stop, and so are all ranks" in job.nodes[0].out
     assert "[1/-] SIGTERM: all ranks are told to stop, at most 30 s" in job.nodes[1].out
     for node in job.nodes:
         assert (node.report["outcome"], node.report["root"], node.report["exit_code"]) == ("preempted", None, 143)

@@ -89,6 +89,7 @@ def test_strangers(job: Job, head: Node) -> None:
 @pytest.mark.parametrize("told_twice", [False, True])
 def test_callers_of_other_runs_hear_why_they_are_refused(job: Job, head: Node, told_twice: bool) -> None:
     wrong: list[tuple[dict[str, object], str]] = [
+        ({"token": "guessed"}, "the caller does not belong to this run"),
         ({"run": "r2"}, "node 0 runs run 'r1', the caller 'r2'"),
         ({"attempt": 2}, "node 0 runs attempt 1, the caller 2"),
         ({"nodes": 3}, "node 0 runs nodes 2, the caller 3"),
