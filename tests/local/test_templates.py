@@ -63,7 +63,7 @@ def test_digits_continues_from_the_checkpoints_of_a_stopped_run(project: Project
     weights, expected = _weights(resumed.folder), _weights(whole.folder)
     assert weights.keys() == expected.keys()
     for name, values in weights.items():
-        assert values == pytest.approx(expected[name], rel=1e-4, abs=1e-6), name
+        assert values == pytest.approx(expected[name], rel=1e-3, abs=1e-4), name
     again = digits.run("--isolation", "none", "--resume", resumed.report["run_id"], "--", "--epochs", "4")
     assert again.code == 0
     assert "step 23 " not in again.out  # a run that was resumed can be resumed: its first epoch is behind it
