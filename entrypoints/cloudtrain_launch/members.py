@@ -12,6 +12,7 @@ these on to all others, and sends ``go`` (all are here; the port of torch's stor
 
 from __future__ import annotations
 
+import abc
 import hmac
 import selectors
 import socket
@@ -29,7 +30,7 @@ _CONNECT_SECONDS = 3.0
 _LONGEST_PAUSE_SECONDS = 0.5
 
 
-class Members:
+class Members(abc.ABC):
     """What both ends share: sending to everyone, hearing from everyone, who has gone silent.
 
     ``hear`` is called with every message of another node; messages carry ``node``, the node they are about.
@@ -43,13 +44,13 @@ class Members:
         self._next_beat = 0.0
         self._heard: dict[Channel, float] = {}
 
+    @abc.abstractmethod
     def tell(self, kind: str, **what: Any) -> None:
         """Send to every other node."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def missing(self) -> list[int]:
         """Nodes not connected yet."""
-        raise NotImplementedError
 
     def seconds_to_next_try(self) -> float:
         """When ``tick`` has something to do again before its usual time."""
@@ -96,11 +97,13 @@ class Members:
             self._selector.unregister(channel)
             channel.close()
 
+    @abc.abstractmethod
     def _message(self, channel: Channel, message: Message) -> None:
-        raise NotImplementedError
+        """Another node, or a stranger, says something."""
 
+    @abc.abstractmethod
     def _lost(self, channel: Channel) -> None:
-        raise NotImplementedError
+        """A connection is gone."""
 
     def _greeting(self) -> Message:
         return {"run": self.spec.run_id, "attempt": self.spec.attempt, "nodes": self.cluster.nodes}
