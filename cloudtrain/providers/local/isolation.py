@@ -181,7 +181,8 @@ def _ip(*lines: str) -> None:
     command = _ip_command()
     if command is None:
         raise OSError("the `ip` command is missing")
-    # A copy of the environment: the other thread, loading torch, changes ours while the command is being started.
+    # A copy of the environment: the other thread, loading torch, may change ours while the command is being started.
+    # Seen once as EFAULT from the start of `ip`, and not since; the cause is inferred.
     env = dict(os.environ)
     result = subprocess.run(
         [command, "-batch", "-"], check=False, env=env, input="\n".join(lines), capture_output=True, text=True
