@@ -405,7 +405,11 @@ class Job(Section):
 
     def check_files(self) -> tuple[Problem, ...]:
         """What the job names in its code folder that is not there, placed in the job file where one was read."""
-        return tuple(self._source.placed(problem) for problem in missing_files(self))
+        return tuple(map(self.placed, missing_files(self)))
+
+    def placed(self, problem: Problem) -> Problem:
+        """A problem of this job with its place in the job file, where one was read."""
+        return self._source.placed(problem)
 
 
 def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,135 @@
+"""What all providers have in common: the values that go in and out of their pure functions.
+
+    context  -> what a request depends on besides the job: settings, digests, run id, attempt
+    Request  -> what ``translate`` makes: the native request, and what must lie where before it is sent
+    Capability -> what becomes of one field of the job file with one provider
+
+Nothing here reads a clock, a file, the network or the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from cloudtrain.providers.identity import code_digest
+
+if TYPE_CHECKING:
+    from cloudtrain.job import Job
+    from cloudtrain.settings import Settings
+    from cloudtrain.spec.problems import Path, Problem
+
+Support = Literal["native", "launcher", "client", "refused"]
+"""native: a field of the request. launcher: done by launch.py on the node. client: kept by cloudtrain while it follows
+the run. refused: an error that gives the reason."""
+
+
+class Capability(NamedTuple):
+    """What becomes of one field of the job file."""
+
+    field: str
+    """Dotted, ``*`` for a name: ``resources.shm_gib``, ``data.*.mode=stream`` (that value of the field alone)."""
+    support: Support
+    how: str
+    """The native field and what to know about it; for ``refused`` the reason and what to do instead."""
+
+
+class Context(NamedTuple):
+    """What a request depends on besides the job."""
+
+    settings: Settings
+    bundle: str
+    """Digest (sha256, hex) of the code that ships."""
+    entrypoints: str
+    """Digest (sha256, hex) of launch.py and what travels with it."""
+    run_id: str
+    """Names the run in the cloud; the same for all its attempts."""
+    attempt: int = 1
+
+    @property
+    def code(self) -> str:
+        """Name of the folder that holds both: equal content lies there already."""
+        return code_digest(self.entrypoints, self.bundle)
+
+
+class Shipped(NamedTuple):
+    """Something that must lie somewhere before the request is sent."""
+
+    kind: Literal["code", "spec"]
+    """code: launch.py, what travels with it, and code.tar.gz; spec: spec.json."""
+    to: str
+    """Folder: a URI that ends with a slash, or a path seen from the request's own file."""
+
+
+class Chosen(NamedTuple):
+    """A choice that the job left to us."""
+
+    field: str
+    value: str
+    reason: str
+
+
+class Request(NamedTuple):
+    """What one attempt of a job is for a provider."""
+
+    provider: str
+    name: str
+    """Native name of this attempt."""
+    native: dict[str, Any]
+    """The request, as the service's API or the vendor's own job form has it. Plain dicts, lists and scalars."""
+    spec: dict[str, Any]
+    """What launch.py is to run: the content of spec.json."""
+    ships: tuple[Shipped, ...]
+    chosen: tuple[Chosen, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the user should know: stale images, idle accelerators, who else decides."""
+
+
+class NativeProblem(NamedTuple):
+    """Something the service would refuse."""
+
+    path: tuple[str | int, ...]
+    """In the native request."""
+    message: str
+    """What is wrong, with the limit, and what would be right."""
+
+    def __str__(self) -> str:
+        from cloudtrain.spec.problems import dotted
+
+        return f"{dotted(self.path)}: {self.message}" if self.path else self.message
+
+
+class NativeCheck(NamedTuple):
+    """What the native checks found."""
+
+    problems: tuple[NativeProblem, ...]
+    skipped: str = ""
+    """What could not be checked for want of the vendor's package, and which extra to install; "" if all was."""
+
+
+class Export(NamedTuple):
+    """The way out: what submits the same job without cloudtrain."""
+
+    files: Mapping[str, str]
+    """Path below the output folder -> text; the code folder and spec.json are put beside them."""
+    commands: tuple[str, ...]
+    """Shell commands, to be run in the output folder, in this order."""
+
+
+class NodeContract(NamedTuple):
+    """What the service gives one node, for ``run --as`` and the emulator."""
+
+    env: Mapping[str, str]
+    """The container's environment: the request's and the platform's. ``{root}`` stands for the node's own folder."""
+    files: Mapping[str, str]
+    """Path below the node's folder -> text."""
+    places: Mapping[str, str]
+    """Path below the node's folder -> what lies there: ``code``, ``spec``, ``data:NAME``, ``checkpoints``, ``model``,
+    ``output``, ``output:NAME``, ``metrics``."""
+
+
+def problems_at(job: Job, found: Iterable[tuple[Path, str]]) -> list[Problem]:
+    """Problems of the job, each at its place in the job file."""
+    from cloudtrain.spec.problems import problem_at
+
+    return [job.placed(problem_at(path, message)) for path, message in found]

@@ -1,0 +1,63 @@
+"""What becomes of every field of the job file, declared once: it drives refusals, ``catalog features`` and the docs.
+
+Each provider has a ``capabilities.py`` with ``CAPABILITIES``; what is the same for all is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cloudtrain.providers.base import Capability
+
+if TYPE_CHECKING:
+    from cloudtrain.job import Job
+    from cloudtrain.spec.problems import Path
+
+_ONE_PROCESS = "runs one process per node with its own rendezvous, which launch.py cannot start yet; frameworks that run: pytorch, accelerate, lightning, deepspeed"  # noqa: E501
+
+COMMON: tuple[Capability, ...] = (
+    Capability("entry", "launcher", "launch.py starts the script on every rank"),
+    Capability("module", "launcher", "launch.py starts the module on every rank"),
+    Capability("task", "launcher", "launch.py starts train_ddp.py with the class on every rank"),
+    Capability("args", "launcher", "travel in spec.json and reach the script byte for byte"),
+    Capability("framework", "launcher", "launch.py prepares the workers for it"),
+    Capability("framework=tensorflow", "refused", f"tensorflow {_ONE_PROCESS}"),
+    Capability("framework=jax", "refused", f"jax {_ONE_PROCESS}"),
+    Capability("framework=dataparallel", "refused", f"dataparallel {_ONE_PROCESS}"),
+    Capability("resources.processes_per_node", "launcher", "launch.py starts as many ranks on every node"),
+    Capability("environment.requirements", "launcher", "installed with pip once on every node before the ranks start"),
+    Capability("checkpoint.keep", "launcher", "CLOUDTRAIN_CHECKPOINT_KEEP of every rank"),
+    Capability("checkpoint.every", "launcher", "CLOUDTRAIN_CHECKPOINT_EVERY of every rank"),
+    Capability("retries.capacity", "client", "CLOUDTRAIN_POLICY; the next attempt is made by cloudtrain"),
+    Capability("limits.cost_usd", "client", "CLOUDTRAIN_POLICY; no service has such a limit for one job"),
+)
+
+
+def set_fields(job: Job) -> Iterator[tuple[Path, Any]]:
+    """Every field that the job sets to something else than the default: its path and value."""
+    yield from _leaves((), job.given())
+
+
+def refusals(job: Job, capabilities: Iterable[Capability]) -> Iterator[tuple[Path, str]]:
+    """The fields that the job sets and the provider refuses, with the reason."""
+    refused = [capability for capability in capabilities if capability.support == "refused"]
+    for path, value in set_fields(job):
+        for capability in refused:
+            name, equals, wanted = capability.field.partition("=")
+            if _matches(name, path) and (not equals or str(value) == wanted):
+                yield path[: len(name.split("."))], capability.how
+
+
+def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            yield from _leaves((*path, str(key)), item)
+    else:
+        yield path, value
+
+
+def _matches(name: str, path: Path) -> bool:
+    """Whether the path is the field or lies below it."""
+    steps = name.split(".")
+    return len(path) >= len(steps) and all(step in ("*", found) for step, found in zip(steps, path, strict=False))

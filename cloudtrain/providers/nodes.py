@@ -1,0 +1,103 @@
+"""What every node of a cloud job is given, the same for all providers: the launch spec and our own variables.
+
+The counterpart is ``entrypoints/cloudtrain_launch``: ``spec.py`` reads the spec, ``environ.py`` and the resolvers the
+variables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cloudtrain.providers.base import Context
+from cloudtrain.providers.identity import fingerprint
+
+if TYPE_CHECKING:
+    from cloudtrain.job import Job
+    from cloudtrain.spec.fields import Provider
+
+GRACE_SECONDS = {"sagemaker": 110.0, "vertex": 25.0, "azureml": 25.0}
+"""From SIGTERM to SIGKILL for the workers. SageMaker gives 120 s, some of them needed for the last upload; the others
+promise nothing, so the workers are to be done within what a container usually gets."""
+START_TIMEOUT_SECONDS = 1800.0
+"""For all nodes to connect: clouds start them minutes apart (Google's own recipes wait for tens of minutes)."""
+
+FINGERPRINT = "CLOUDTRAIN_FINGERPRINT"
+
+
+def launch_spec(job: Job, context: Context, *, channels: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """The content of spec.json. ``channels``: name -> mode and shard, where launch.py has to see to them."""
+    spec: dict[str, Any] = {
+        "version": 1,
+        "run_id": context.run_id,
+        "kind": "entry" if job.entry else "module" if job.module else "task",
+        "target": job.start,
+        "args": job.argv,
+        "env": {**job.environment.env, **_checkpoint_policy(job)},
+        "framework": job.framework,
+        "nodes": job.resources.nodes,
+        "processes_per_node": job.processes,
+        "grace": GRACE_SECONDS[context.settings.provider],
+        "start_timeout": START_TIMEOUT_SECONDS,
+    }
+    if job.environment.requirements:
+        spec["requirements"] = job.environment.requirements
+    if channels:
+        spec["channels"] = {name: dict(channel) for name, channel in channels.items()}
+    return spec
+
+
+def node_variables(
+    job: Job, context: Context, provider: Provider, *, spec: str, code: str, network: Mapping[str, str]
+) -> dict[str, str]:
+    """The variables of a request, but for its fingerprint and its folders.
+
+    ``spec`` and ``code`` are the paths of spec.json and code.tar.gz on the node, ``network`` what the machine's network
+    wants; the job's own variables win over that.
+    """
+    references = {
+        f"CLOUDTRAIN_SECRETREF_{name}": reference
+        for name, reference in job.environment.secrets_for(provider).items()
+        if reference is not None
+    }
+    return {
+        "CLOUDTRAIN_PROVIDER": provider,
+        "CLOUDTRAIN_SPEC": spec,
+        "CLOUDTRAIN_CODE": code,
+        "CLOUDTRAIN_RUN_ID": context.run_id,
+        "CLOUDTRAIN_ATTEMPT": str(context.attempt),
+        "CLOUDTRAIN_POLICY": policy(job),
+        **references,
+        **network,
+        **job.environment.env,
+    }
+
+
+def policy(job: Job) -> str:
+    """What cloudtrain itself keeps while it follows the run, as compact JSON.
+
+    In the request, so that any machine that finds the job can follow it by the same rules.
+    """
+    kept = {
+        "retries": [job.retries.preemption, job.retries.capacity, job.retries.failure],
+        "pending": job.limits.pending,
+        "cost_usd": job.limits.cost_usd,
+        "max_wait": job.spot.max_wait,
+        "runtime": job.limits.runtime,
+    }
+    return json.dumps({name: value for name, value in kept.items() if value is not None}, separators=(",", ":"))
+
+
+def with_fingerprint(
+    variables: Mapping[str, str], native: Mapping[str, Any], spec: Mapping[str, Any]
+) -> dict[str, str]:
+    """The variables with the fingerprint of the whole request, which has to be complete but for them."""
+    return {**variables, FINGERPRINT: fingerprint({"request": native, "variables": dict(variables)}, spec)}
+
+
+def _checkpoint_policy(job: Job) -> dict[str, str]:
+    kept = {"CLOUDTRAIN_CHECKPOINT_KEEP": str(job.checkpoint.keep)}
+    if job.checkpoint.every:
+        kept["CLOUDTRAIN_CHECKPOINT_EVERY"] = str(job.checkpoint.every)
+    return kept

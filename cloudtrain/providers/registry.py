@@ -1,0 +1,60 @@
+"""Providers by name. Each is a package with the same modules, loaded only where they are used.
+
+translate.py      translate(job, context) -> Request, pure; raises JobFileError with all that the provider refuses
+capabilities.py   CAPABILITIES: what becomes of every field of the job file
+check.py          check(native) -> NativeCheck: the vendor's schema, and the rules that no schema holds
+export.py         export(request) -> Export: the same job for the vendor's own command line
+contract.py       node_contract(request, node) -> NodeContract: what a node finds there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from cloudtrain.errors import SpecError, did_you_mean
+
+if TYPE_CHECKING:
+    from cloudtrain.job import Job
+    from cloudtrain.providers.base import Capability, Context, Export, NativeCheck, NodeContract, Request
+    from cloudtrain.spec.fields import Provider
+
+NAMES = ("sagemaker", "vertex", "azureml")
+EXTRAS: Mapping[str, str] = {name: f"pip install 'cloudtrain[{name}]'" for name in NAMES}
+
+
+def known(name: str) -> Provider:
+    """``name``, if it is a provider's. Raises SpecError."""
+    if name not in NAMES:
+        raise SpecError(f"unknown provider {name!r}{did_you_mean(name, NAMES) or '; known: ' + ', '.join(NAMES)}")
+    return cast("Provider", name)
+
+
+def translate(job: Job, context: Context) -> Request:
+    """The request for the provider that the settings are of. Raises JobFileError with all that it refuses."""
+    return cast("Request", _module(context.settings.provider, "translate").translate(job, context))
+
+
+def capabilities(provider: str) -> tuple[Capability, ...]:
+    """What becomes of every field of the job file."""
+    return cast("tuple[Capability, ...]", _module(provider, "capabilities").CAPABILITIES)
+
+
+def check(provider: str, native: Mapping[str, Any]) -> NativeCheck:
+    """What the service would refuse in a native request, as far as it can be known offline."""
+    return cast("NativeCheck", _module(provider, "check").check(native))
+
+
+def export(request: Request) -> Export:
+    """Files and commands that submit the same job without cloudtrain."""
+    return cast("Export", _module(request.provider, "export").export(request))
+
+
+def node_contract(request: Request, node: int) -> NodeContract:
+    """What node ``node`` finds in its container."""
+    return cast("NodeContract", _module(request.provider, "contract").node_contract(request, node))
+
+
+def _module(provider: str, name: str) -> Any:
+    return import_module(f"cloudtrain.providers.{known(provider)}.{name}")

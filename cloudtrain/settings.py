@@ -1,0 +1,182 @@
+"""Account settings: where a cloud's jobs, data and logs go. They are not part of a job.
+
+    [sagemaker]
+    region = "eu-west-1"
+    role = "arn:aws:iam::111122223333:role/SageMaker"
+    bucket = "my-bucket"
+
+Read from the nearest ``cloudtrain.toml``, beside the job file or in a folder above it; ``CLOUDTRAIN_<SECTION>_<KEY>`` in
+the environment wins over the file, and what the command line gives (``--set region=...``) wins over both.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from cloudtrain.errors import SpecError, did_you_mean
+
+FILE_NAME = "cloudtrain.toml"
+
+
+class Key(NamedTuple):
+    """One setting: what it is, and what stands in for it in a request that is only shown."""
+
+    about: str
+    needed: bool = False
+    placeholder: str = ""
+    default: str = ""
+    pattern: str = r"[^\x00-\x20]+"
+
+
+_PREFIX = Key("folder in the bucket under which cloudtrain keeps all it writes", default="cloudtrain",
+              pattern=r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")  # fmt: skip
+_BUCKET = r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]"
+_GUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+
+# The placeholders are well-formed, so that a request can be looked at and checked before there is an account.
+KEYS: Mapping[str, Mapping[str, Key]] = {
+    "sagemaker": {
+        "region": Key("AWS region", True, "us-east-1", pattern=r"[a-z]{2,4}(-[a-z]+)+-[0-9]"),
+        "role": Key("execution role", True, "arn:aws:iam::000000000000:role/SET-SAGEMAKER-ROLE",
+                    pattern=r"arn:aws[a-z\-]*:iam::[0-9]{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+"),
+        "bucket": Key("S3 bucket, in the same region", True, "set-sagemaker-bucket", pattern=_BUCKET),
+        "prefix": _PREFIX,
+        "subnets": Key("subnets of a VPC, separated by commas", pattern=r"[-0-9a-zA-Z]+(,[-0-9a-zA-Z]+)*"),
+        "security_groups": Key("security groups of the VPC, separated by commas",
+                               pattern=r"[-0-9a-zA-Z]+(,[-0-9a-zA-Z]+)*"),
+        "kms_key": Key("KMS key for outputs and volumes"),
+    },
+    "vertex": {
+        "project": Key("Google Cloud project id", True, "set-vertex-project", pattern=r"[a-z0-9.:-]+"),
+        "region": Key("region", True, "us-central1", pattern=r"[a-z]+(-[a-z]+)+[0-9]+"),
+        "bucket": Key("Cloud Storage bucket, in the same region", True, "set-vertex-bucket", pattern=_BUCKET),
+        "service_account": Key("service account that the job runs as", pattern=r"[^@\s]+@[^@\s]+"),
+        "prefix": _PREFIX,
+        "network": Key("VPC network: projects/NUMBER/global/networks/NAME",
+                       pattern=r"projects/[0-9]+/global/networks/[a-z]([-a-z0-9]*[a-z0-9])?"),
+        "kms_key": Key("KMS key, in the same region",
+                       pattern=r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+"),
+    },
+    "azureml": {
+        "subscription": Key("subscription id", True, "00000000-0000-0000-0000-000000000000", pattern=_GUID),
+        "resource_group": Key("resource group", True, "set-resource-group", pattern=r"[-\w.()]{1,90}"),
+        "workspace": Key("workspace", True, "set-workspace", pattern=r"[a-zA-Z0-9][a-zA-Z0-9_-]{1,32}"),
+        "compute": Key("compute cluster; left out: serverless compute", pattern=r"[a-zA-Z][a-zA-Z0-9-]{0,30}[a-zA-Z0-9]"),
+        "datastore": Key("datastore for outputs and checkpoints", default="workspaceblobstore", pattern=r"[a-zA-Z0-9_]+"),
+        "prefix": _PREFIX,
+        "identity": Key("identity that the job runs as: managed, user or aml_token", pattern="managed|user|aml_token"),
+    },
+}  # fmt: skip
+
+
+class Settings(Mapping[str, str]):
+    """The settings of one provider, every key of ``KEYS`` present; ``""`` is: not set.
+
+    ``missing`` names the needed ones that nobody gave: a placeholder stands for each.
+    """
+
+    def __init__(self, provider: str, values: Mapping[str, str]) -> None:
+        """Raises SpecError for an unknown key or an ill-formed value."""
+        keys = KEYS[provider]
+        for name, value in values.items():
+            _check(provider, name, value, f"{provider}.{name}")
+        self.provider = provider
+        self.missing = tuple(name for name, key in keys.items() if key.needed and not values.get(name))
+        self._values = MappingProxyType(
+            {
+                name: values.get(name) or key.default or (key.placeholder if key.needed else "")
+                for name, key in keys.items()
+            }
+        )
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def settings_for(
+    provider: str,
+    folder: Path,
+    *,
+    environ: Mapping[str, str] | None = None,
+    given: Mapping[str, str] | None = None,
+) -> Settings:
+    """The settings of ``provider`` for a job in ``folder``; ``given`` wins over ``environ``, that over the file.
+
+    Raises SpecError, naming the file, variable or option, for what is unknown or ill-formed.
+    """
+    file = find_file(folder)
+    values = dict(_from_file(file).get(provider, {})) if file else {}
+    values.update(_from_environment(provider, os.environ if environ is None else environ))
+    for name, value in (given or {}).items():
+        _check(provider, name, value, f"--set {name}={value}")
+        values[name] = value
+    return Settings(provider, values)
+
+
+def find_file(folder: Path) -> Path | None:
+    """The nearest ``cloudtrain.toml`` in ``folder`` or above it."""
+    start = folder.absolute()
+    return next((path for place in (start, *start.parents) if (path := place / FILE_NAME).is_file()), None)
+
+
+def _from_environment(provider: str, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in KEYS[provider]:
+        variable = f"CLOUDTRAIN_{provider}_{name}".upper()
+        if value := environ.get(variable):
+            _check(provider, name, value, variable)
+            yield name, value
+
+
+def _from_file(file: Path) -> dict[str, dict[str, str]]:
+    """Section -> key -> text. Lists (of subnets) become text with commas."""
+    try:
+        data = _toml(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SpecError(f"{file}: cannot be read as TOML: {error}") from error
+    sections: dict[str, dict[str, str]] = {}
+    for section, content in data.items():
+        if section not in KEYS:
+            known = ", ".join(KEYS)
+            raise SpecError(f"{file}: unknown section [{section}]{did_you_mean(section, KEYS) or f'; known: {known}'}")
+        if not isinstance(content, dict):
+            raise SpecError(f"{file}: {section} must be a section, [{section}]")
+        sections[section] = {name: _text(file, section, name, value) for name, value in content.items()}
+    return sections
+
+
+def _toml(text: str) -> dict[str, object]:
+    try:
+        import tomllib
+    except ModuleNotFoundError:  # Python 3.10
+        import tomli as tomllib
+    return tomllib.loads(text)
+
+
+def _text(file: Path, section: str, name: str, value: object) -> str:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        value = ",".join(value)
+    if not isinstance(value, str):
+        raise SpecError(f"{file}: {section}.{name} must be text, not {value!r}")
+    if value or name not in KEYS[section]:
+        _check(section, name, value, f"{file}: {section}.{name}")
+    return value
+
+
+def _check(provider: str, name: str, value: str, where: str) -> None:
+    keys = KEYS[provider]
+    if name not in keys:
+        raise SpecError(f"{where}: unknown setting{did_you_mean(name, keys) or '; known: ' + ', '.join(keys)}")
+    if value and not re.fullmatch(keys[name].pattern, value):
+        like = f", such as {keys[name].placeholder}" if keys[name].placeholder else ""
+        raise SpecError(f"{where}: {value!r} is no {keys[name].about}{like}")
