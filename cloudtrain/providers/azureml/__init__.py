@@ -1,0 +1,1 @@
+"""Azure ML command jobs as a provider: see registry.py for what each module is."""

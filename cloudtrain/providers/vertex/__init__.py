@@ -1,0 +1,1 @@
+"""Vertex AI custom jobs as a provider: see registry.py for what each module is."""
