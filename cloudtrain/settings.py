@@ -5,8 +5,8 @@
     role = "arn:aws:iam::111122223333:role/SageMaker"
     bucket = "my-bucket"
 
-Read from the nearest ``cloudtrain.toml``, beside the job file or in a folder above it; ``CLOUDTRAIN_<SECTION>_<KEY>`` in
-the environment wins over the file, and what the command line gives (``--set region=...``) wins over both.
+Read from the nearest ``cloudtrain.toml``, beside the job file or in a folder above it; ``CLOUDTRAIN_<SECTION>_<KEY>``
+in the environment wins over the file, and what the command line gives (``--set region=...``) wins over both.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ KEYS: Mapping[str, Mapping[str, Key]] = {
         "subscription": Key("subscription id", True, "00000000-0000-0000-0000-000000000000", pattern=_GUID),
         "resource_group": Key("resource group", True, "set-resource-group", pattern=r"[-\w.()]{1,90}"),
         "workspace": Key("workspace", True, "set-workspace", pattern=r"[a-zA-Z0-9][a-zA-Z0-9_-]{1,32}"),
-        "compute": Key("compute cluster; left out: serverless compute", pattern=r"[a-zA-Z][a-zA-Z0-9-]{0,30}[a-zA-Z0-9]"),
-        "datastore": Key("datastore for outputs and checkpoints", default="workspaceblobstore", pattern=r"[a-zA-Z0-9_]+"),
+        "compute": Key("compute cluster; left out: serverless compute", pattern=r"[a-zA-Z]([a-zA-Z0-9-]*[a-zA-Z0-9])?"),
+        "datastore": Key("datastore for all it writes", default="workspaceblobstore", pattern=r"[a-zA-Z0-9_]+"),
         "prefix": _PREFIX,
         "identity": Key("identity that the job runs as: managed, user or aml_token", pattern="managed|user|aml_token"),
     },
@@ -88,10 +88,7 @@ class Settings(Mapping[str, str]):
         self.provider = provider
         self.missing = tuple(name for name, key in keys.items() if key.needed and not values.get(name))
         self._values = MappingProxyType(
-            {
-                name: values.get(name) or key.default or (key.placeholder if key.needed else "")
-                for name, key in keys.items()
-            }
+            {name: values.get(name) or key.default or key.placeholder for name, key in keys.items()}
         )
 
     def __getitem__(self, name: str) -> str:

@@ -89,9 +89,7 @@ def policy(job: Job) -> str:
     return json.dumps({name: value for name, value in kept.items() if value is not None}, separators=(",", ":"))
 
 
-def with_fingerprint(
-    variables: Mapping[str, str], native: Mapping[str, Any], spec: Mapping[str, Any]
-) -> dict[str, str]:
+def fingerprinted(variables: Mapping[str, str], native: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, str]:
     """The variables with the fingerprint of the whole request, which has to be complete but for them."""
     return {**variables, FINGERPRINT: fingerprint({"request": native, "variables": dict(variables)}, spec)}
 
