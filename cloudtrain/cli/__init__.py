@@ -6,6 +6,7 @@ list.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -21,9 +22,14 @@ VERBS: dict[str, tuple[str, str]] = {
     "init": ("cloudtrain.cli.init", "Start a project from a template."),
     "validate": ("cloudtrain.cli.validate", "Check a job file; report all problems at once."),
     "schema": ("cloudtrain.cli.schema", "Print the JSON Schema of the job file."),
+    "render": ("cloudtrain.cli.render", "Show the native request of SageMaker, Vertex AI or Azure ML."),
     "bundle": ("cloudtrain.cli.bundle", "Show or write what code ships with a job."),
     "run": ("cloudtrain.cli.run", "Train here, on N simulated nodes of M processes."),
 }
+
+# New objects after which Python looks for garbage. Its default, 700, means to look through everything that a command
+# imports time and again, and all of that lives until the end.
+_SELDOM = 100_000
 
 
 class _Verbs(click.Group):
@@ -68,6 +74,14 @@ def cli() -> None:
 
 def main() -> None:
     """Entry of the console script: runs a verb and turns every error into a message and an exit code."""
+    gc.set_threshold(_SELDOM)
+    try:
+        _main()
+    finally:
+        gc.freeze()  # else Python would look through all that was imported once more before it ends
+
+
+def _main() -> None:
     for stream in (sys.stdout, sys.stderr):
         # A path or a line that the terminal's encoding cannot show is shown escaped; it must not end the command.
         if isinstance(stream, io.TextIOWrapper):
