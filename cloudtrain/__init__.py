@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cloudtrain.errors import CloudtrainError, JobFailed, MissingError, SpecError
     from cloudtrain.job import Job
+    from cloudtrain.providers.base import Request
+    from cloudtrain.rendering.request import render
     from cloudtrain.runs.run import Run, RunStatus
     from cloudtrain.sdk import run
 
@@ -28,10 +30,23 @@ _HOME = {
     "Run": "cloudtrain.runs.run",
     "RunStatus": "cloudtrain.runs.run",
     "SpecError": "cloudtrain.errors",
+    "Request": "cloudtrain.providers.base",
+    "render": "cloudtrain.rendering.request",
     "run": "cloudtrain.sdk",
 }
 
-__all__ = ["CloudtrainError", "Job", "JobFailed", "MissingError", "Run", "RunStatus", "SpecError", "run"]
+__all__ = [
+    "CloudtrainError",
+    "Job",
+    "JobFailed",
+    "MissingError",
+    "Request",
+    "Run",
+    "RunStatus",
+    "SpecError",
+    "render",
+    "run",
+]
 
 
 def __getattr__(name: str) -> object:

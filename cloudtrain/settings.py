@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -153,11 +154,12 @@ def _from_file(file: Path) -> dict[str, dict[str, str]]:
 
 
 def _toml(text: str) -> dict[str, object]:
-    try:
+    if sys.version_info >= (3, 11):
         import tomllib
-    except ModuleNotFoundError:  # Python 3.10
+    else:
         import tomli as tomllib
-    return tomllib.loads(text)
+    data: dict[str, object] = tomllib.loads(text)
+    return data
 
 
 def _text(file: Path, section: str, name: str, value: object) -> str:

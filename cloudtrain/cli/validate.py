@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
+
+from cloudtrain.cli.settings_option import settings_option
+from cloudtrain.errors import SpecError
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -13,33 +16,86 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("files", metavar="JOB...", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--provider",
+    "providers",
+    multiple=True,
+    metavar="P",
+    help="Check for this cloud, too: sagemaker, vertex, azureml; may be repeated.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=settings_option,
+    help="With one --provider: an account setting, such as region=eu-west-1.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Report as JSON: an object, or a list of them for several files.")
 @click.pass_context
-def command(ctx: click.Context, files: tuple[str, ...], as_json: bool) -> None:
+def command(
+    ctx: click.Context, files: tuple[str, ...], providers: tuple[str, ...], settings: dict[str, str], as_json: bool
+) -> None:
     """Check job files, and that the files they name are there. Every problem has its line and column.
+
+    With --provider the native request is made and held against the service's own schema and rules, without an account
+    or network: what the service would refuse is found here.
 
     Exit code 0: all are valid; 2: at least one is not.
     """
-    reports = [(file, *_checked(file)) for file in files]
+    if settings and len(providers) != 1:
+        raise SpecError("--set goes with one --provider")
+    reports = [_checked(file, providers, settings) for file in files]
     if as_json:
-        _print_json([(file, problems) for file, _, problems in reports])
-    for file, job, problems in reports if not as_json else []:
-        for problem in problems:
-            click.echo(str(problem), err=True)
-        if job is not None and not problems:
-            click.echo(f"{file}: {_understood(job)}")
-    ctx.exit(2 if any(problems for _, _, problems in reports) else 0)
+        _print_json(reports)
+    for report in reports if not as_json else []:
+        _print(report)
+    ctx.exit(2 if any(report.problems for report in reports) else 0)
 
 
-def _checked(file: str) -> tuple[Job | None, tuple[Problem, ...]]:
+class _Report(NamedTuple):
+    file: str
+    job: Job | None
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()
+
+
+def _checked(file: str, providers: tuple[str, ...], settings: dict[str, str]) -> _Report:
     from cloudtrain.job import Job
     from cloudtrain.spec.problems import JobFileError
 
     try:
         job = Job.load(file)
     except JobFileError as error:
-        return None, error.problems
-    return job, job.check_files()
+        return _Report(file, None, error.problems)
+    report = _Report(file, job, job.check_files())
+    for provider in providers if not report.problems else ():
+        problems, notes = _checked_for(job, provider, settings)
+        report = report._replace(problems=(*report.problems, *problems), notes=(*report.notes, *notes))
+    return report
+
+
+def _checked_for(job: Job, provider: str, settings: dict[str, str]) -> tuple[tuple[Problem, ...], list[str]]:
+    from cloudtrain.rendering.check import check_request
+    from cloudtrain.rendering.request import render
+    from cloudtrain.spec.problems import JobFileError
+
+    try:
+        request = render(job, provider, settings=settings)
+    except JobFileError as error:
+        return error.problems, []
+    checked = check_request(job, request)
+    notes = [*request.notes, *([checked.skipped] if checked.skipped else [])]
+    return checked.problems, [f"{provider}: {note}" for note in notes]
+
+
+def _print(report: _Report) -> None:
+    for problem in report.problems:
+        click.echo(str(problem), err=True)
+    for note in report.notes:
+        click.echo(f"{report.file}: note: {note}", err=True)
+    if report.job is not None and not report.problems:
+        click.echo(f"{report.file}: {_understood(report.job)}")
 
 
 def _understood(job: Job) -> str:
@@ -48,11 +104,16 @@ def _understood(job: Job) -> str:
     return f"valid: {job.name} runs {job.start} on {machines}"
 
 
-def _print_json(reports: list[tuple[str, tuple[Problem, ...]]]) -> None:
+def _print_json(reports: list[_Report]) -> None:
     import json
 
     found = [
-        {"file": file, "valid": not problems, "problems": [problem.as_dict() for problem in problems]}
-        for file, problems in reports
+        {
+            "file": report.file,
+            "valid": not report.problems,
+            "problems": [problem.as_dict() for problem in report.problems],
+            "notes": list(report.notes),
+        }
+        for report in reports
     ]
     click.echo(json.dumps(found[0] if len(found) == 1 else found, indent=2))

@@ -1,0 +1,184 @@
+"""``cloudtrain render``: the native request of a cloud, offline."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cloudtrain.cli.settings_option import settings_option
+from cloudtrain.errors import SpecError
+
+if TYPE_CHECKING:
+    from cloudtrain.job import Job
+    from cloudtrain.providers.base import Request
+    from cloudtrain.rendering.compare import Column
+
+
+@click.command()
+@click.argument("job", metavar="JOB", type=click.Path(path_type=Path))
+@click.option("--provider", metavar="P", help="sagemaker, vertex or azureml.")
+@click.option("--all", "every", is_flag=True, help="All three side by side, with what was chosen and why.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["json", "yaml", "cli"]),
+    default="json",
+    show_default=True,
+    help="cli: files and the vendor's own command, into --out.",
+)
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Where -o cli writes to.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=settings_option,
+    help="An account setting, such as region=eu-west-1.  [default: from cloudtrain.toml]",
+)
+@click.option("--attempt", type=click.IntRange(1, 1000), default=1, show_default=True, help="Which attempt of the run.")
+@click.option("--quiet", is_flag=True, help="No remarks on standard error.")
+@click.option("--json", "as_json", is_flag=True, help="With --all or -o cli: the report as JSON.")
+def command(
+    job: Path,
+    provider: str | None,
+    every: bool,
+    output: str,
+    out: Path | None,
+    settings: dict[str, str],
+    attempt: int,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Show the native request with which JOB is submitted: on standard output, and nothing else there.
+
+    \b
+    cloudtrain render job.yaml --provider vertex
+    cloudtrain render job.yaml --provider sagemaker -o cli --out way-out
+    cloudtrain render job.yaml --all
+
+    Remarks (what was chosen and why, stale images, placeholders for missing settings) go to standard error. Needs no
+    account, no network and no vendor package. Exit code 2: the job is wrong, or the provider cannot do it.
+    """  # fmt: skip
+    _refuse_odd(provider, every, output, out, settings)
+    from cloudtrain.job import Job
+
+    loaded = Job.load(job)
+    if every:
+        _show_all(loaded, attempt, as_json)
+    elif output == "cli":
+        assert provider and out
+        _export(loaded, provider, out, settings, attempt, quiet, as_json)
+    else:
+        assert provider
+        request = _request(loaded, provider, settings, attempt)
+        _remark(request, quiet)
+        _print(request.native, output)
+
+
+def _refuse_odd(provider: str | None, every: bool, output: str, out: Path | None, settings: dict[str, str]) -> None:
+    if every == (provider is not None):
+        raise SpecError("give --provider sagemaker, vertex or azureml; or --all for the three side by side")
+    if every and (output == "cli" or settings):
+        raise SpecError("--all shows; -o cli and --set go with one --provider")
+    if (output == "cli") != (out is not None):
+        raise SpecError("-o cli and --out DIR go together: the files need a place")
+
+
+def _request(job: Job, provider: str, settings: dict[str, str], attempt: int) -> Request:
+    from cloudtrain.rendering.request import render
+
+    request = render(job, provider, settings=settings, attempt=attempt)
+    if job.overrides.get(provider):
+        request = _with_overrides_checked(job, request)
+    return request
+
+
+def _with_overrides_checked(job: Job, request: Request) -> Request:
+    """Only a job with overrides can ask for what the service does not know; so only then is its schema loaded."""
+    from cloudtrain.rendering.check import check_request
+    from cloudtrain.spec.problems import JobFileError
+
+    checked = check_request(job, request)
+    if checked.problems:
+        raise JobFileError(checked.problems)
+    return request._replace(notes=(*request.notes, checked.skipped)) if checked.skipped else request
+
+
+def _remark(request: Request, quiet: bool) -> None:
+    if quiet:
+        return
+    for choice in request.chosen:
+        click.echo(f"chose {choice.field}: {choice.value} ({choice.reason})", err=True)
+    for note in request.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def _print(native: Any, output: str) -> None:
+    if output == "yaml":
+        import yaml
+
+        click.echo(yaml.safe_dump(native, sort_keys=False, width=120), nl=False)
+    else:
+        click.echo(json.dumps(native, indent=2))
+
+
+def _export(
+    job: Job, provider: str, out: Path, settings: dict[str, str], attempt: int, quiet: bool, as_json: bool
+) -> None:
+    from cloudtrain.providers.shipping import bundle_of
+    from cloudtrain.rendering.export import SCRIPT, export_to
+
+    request = _request(job, provider, settings, attempt)
+    export = export_to(out, request, bundle_of(job))
+    if as_json:
+        report = {"provider": provider, "name": request.name, "folder": str(out), "commands": list(export.commands),
+                  "files": sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()),
+                  **_remarks(request)}  # fmt: skip
+        click.echo(json.dumps(report, indent=2))
+        return
+    _remark(request, quiet)
+    click.echo(f"wrote {out}; {out / SCRIPT} submits the job with these commands, run in that folder:")
+    for line in export.commands:
+        click.echo(f"  {line}")
+
+
+def _show_all(job: Job, attempt: int, as_json: bool) -> None:
+    from cloudtrain.rendering.compare import side_by_side
+
+    columns = _columns(job, attempt)
+    if as_json:
+        click.echo(json.dumps({column.provider: _as_data(column) for column in columns}, indent=2))
+    else:
+        click.echo(side_by_side(columns))
+    if not any(column.request for column in columns):
+        raise SystemExit(2)
+
+
+def _columns(job: Job, attempt: int) -> list[Column]:
+    from cloudtrain.providers.registry import NAMES
+    from cloudtrain.providers.shipping import bundle_of
+    from cloudtrain.rendering.compare import Column
+    from cloudtrain.rendering.request import request_for
+    from cloudtrain.spec.problems import JobFileError
+
+    bundle, columns = bundle_of(job), []
+    for provider in NAMES:
+        try:
+            columns.append(Column(provider, request_for(job, provider, bundle, attempt=attempt), None))
+        except JobFileError as error:
+            columns.append(Column(provider, None, error))
+    return columns
+
+
+def _as_data(column: Column) -> dict[str, Any]:
+    if column.error:
+        return {"problems": [problem.as_dict() for problem in column.error.problems]}
+    assert column.request
+    return {"request": column.request.native, **_remarks(column.request)}
+
+
+def _remarks(request: Request) -> dict[str, Any]:
+    return {"chosen": [choice._asdict() for choice in request.chosen], "notes": list(request.notes)}

@@ -1,0 +1,62 @@
+"""The request of a job: everything that it depends on is collected here, then a pure function makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from cloudtrain.providers import registry
+from cloudtrain.providers.base import Context, Request
+from cloudtrain.providers.identity import code_digest, run_id_of
+from cloudtrain.providers.shipping import bundle_of, entrypoints_digest
+from cloudtrain.settings import Settings, settings_for
+
+if TYPE_CHECKING:
+    from cloudtrain.bundle import Bundle
+    from cloudtrain.job import Job
+
+
+def render(
+    job: Job | str | PathLike[str], provider: str, *, settings: Mapping[str, str] | None = None, attempt: int = 1
+) -> Request:
+    """The request with which ``job`` (or the job file at a path) is submitted to a cloud: ``Request.native``.
+
+    Offline: no account, network or vendor package is needed. ``settings`` win over cloudtrain.toml and the environment;
+    a placeholder stands for each that is needed and missing, and ``Request.notes`` says so. Equal job, code and
+    settings give an equal request, byte for byte. Raises JobFileError with all that the provider refuses, and why;
+    SpecError for settings, or code that cannot ship.
+    """
+    loaded = _loaded(job)
+    return request_for(loaded, provider, bundle_of(loaded), settings=settings, attempt=attempt)
+
+
+def request_for(
+    job: Job, provider: str, bundle: Bundle, *, settings: Mapping[str, str] | None = None, attempt: int = 1
+) -> Request:
+    """``render`` for a job whose code has been looked at."""
+    name = registry.known(provider)
+    chosen = settings_for(name, job.folder, given=settings)
+    made = registry.translate(job, context_for(job, chosen, bundle, attempt))
+    if not chosen.missing:
+        return made
+    return made._replace(notes=(_placeholders(chosen), *made.notes))
+
+
+def context_for(job: Job, settings: Settings, bundle: Bundle, attempt: int = 1) -> Context:
+    """What the request depends on besides the job."""
+    entrypoints = entrypoints_digest()
+    code = code_digest(entrypoints, bundle.digest)
+    run_id = run_id_of(job, settings.provider, settings, code)
+    return Context(settings, bundle.digest, entrypoints, run_id, attempt)
+
+
+def _loaded(job: Job | str | PathLike[str]) -> Job:
+    from cloudtrain.job import Job
+
+    return job if isinstance(job, Job) else Job.load(job)
+
+
+def _placeholders(settings: Settings) -> str:
+    names = ", ".join(f"{settings.provider}.{name}" for name in settings.missing)
+    return f"placeholders stand for {names}: set them in cloudtrain.toml or with --set before submitting"
