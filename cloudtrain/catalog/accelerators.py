@@ -7,15 +7,14 @@ from Vertex AI's AcceleratorType. Memory is the vendor's label, per device; empt
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
 
 from cloudtrain.errors import did_you_mean
 
 
-@dataclass(frozen=True)
-class Accelerator:
+class Accelerator(NamedTuple):
     """One row of the catalogue."""
 
     name: str
@@ -30,11 +29,11 @@ class UnknownAccelerator(LookupError):
 @cache
 def accelerators() -> tuple[Accelerator, ...]:
     """All rows, in the order of the file."""
-    text = files("cloudtrain.catalog").joinpath("accelerators.csv").read_text(encoding="utf-8")
-    return tuple(
-        Accelerator(row["name"], int(row["memory_gib"] or 0) or None, tuple(row["aliases"].split()))
-        for row in csv.DictReader(text.splitlines())
-    )
+    with Path(__file__).with_name("accelerators.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(
+            Accelerator(row["name"], int(row["memory_gib"] or 0) or None, tuple(row["aliases"].split()))
+            for row in csv.DictReader(file)
+        )
 
 
 def accelerator(spelling: str) -> Accelerator:
@@ -43,6 +42,13 @@ def accelerator(spelling: str) -> Accelerator:
     if found is None:
         raise UnknownAccelerator(_what_would_be_right(spelling))
     return found
+
+
+def meant(spelling: str) -> tuple[Accelerator, ...]:
+    """All rows that a question may mean: ``A100`` is both of its sizes. Raises UnknownAccelerator."""
+    exact, family = _by_spelling().get(_plain(spelling)), f"{_plain(spelling)}-"
+    found = tuple(row for row in accelerators() if row == exact or (spelling and row.name.startswith(family)))
+    return found or (accelerator(spelling),)
 
 
 @cache
