@@ -12,7 +12,6 @@ Every message says what and where; ``hint`` says what to do next. The command li
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -56,6 +55,8 @@ class RefusedError(CloudtrainError):
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name a misspelt ``word`` most likely stands for, or None if none is near."""
+    import difflib  # for what is misspelt only: a millisecond of every other command
+
     by_lower = {name.lower(): name for name in known}
     found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[found[0]] if found else None

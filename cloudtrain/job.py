@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args
@@ -256,13 +255,22 @@ class Limits(Section):
     cost_usd: Annotated[float | None, Positive()] = Field(default=None, description="Most it may cost, in US dollars.")
 
 
-@dataclass(frozen=True)
 class Source:
     """Where a job was read; never takes part in comparing or writing jobs."""
 
-    file: Path | None = field(default=None, compare=False)
-    folder: Path | None = field(default=None, compare=False)
-    places: Mapping[tuple[Key, bool], tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
+    def __init__(
+        self,
+        file: Path | None = None,
+        folder: Path | None = None,
+        places: Mapping[tuple[Key, bool], tuple[int, int]] | None = None,
+    ) -> None:
+        self.file, self.folder, self.places = file, folder, places or {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source)
+
+    def __hash__(self) -> int:
+        return hash(Source)
 
     def placed(self, problem: Problem) -> Problem:
         """The problem with the place in the file where its key, or the nearest one above it, stands."""
@@ -270,7 +278,7 @@ class Source:
         while path and (path, at_key) not in self.places:
             path, at_key = path[:-1], False
         line, column = self.places.get((path, at_key), (0, 0))
-        return replace(problem, file=str(self.file or ""), line=line, column=column)
+        return problem._replace(file=str(self.file or ""), line=line, column=column)
 
 
 class Job(Section):

@@ -16,7 +16,6 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
@@ -160,7 +159,7 @@ def _unpack(tar: tarfile.TarFile, archive: Path, folders: _Folders, limits: Limi
             raise SpecError(f"{archive} holds more than {limits.files:,} files or {bytes_text(limits.size)}")
         file = ShippedFile(path, member.size, bool(member.mode & 0o100), "", "")
         with _created(folders, file) as into:
-            files.append(replace(file, sha256=_pour(tar.extractfile(member), into)))
+            files.append(file._replace(sha256=_pour(tar.extractfile(member), into)))
     return listing_digest(files)
 
 

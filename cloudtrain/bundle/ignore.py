@@ -26,9 +26,8 @@ import os
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pathspec import GitIgnoreSpec
 
@@ -40,8 +39,7 @@ CLOUDTRAINIGNORE = ".cloudtrainignore"
 _VENV_MARK = "pyvenv.cfg"
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(NamedTuple):
     """Why ``path`` (relative to the code folder) does not ship: ``str(reason)`` is the sentence without the path.
 
     ``file`` (relative to the code folder), ``line`` (from 1) and ``pattern`` name the rule; all None if no rule did it.
@@ -57,8 +55,7 @@ class Reason:
         return self.text
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """One line of an ignore file."""
 
     file: str
@@ -82,8 +79,7 @@ class Rule:
         return found is not None and found.groupdict().get("ps_d") is None
 
 
-@dataclass(frozen=True)
-class _RuleFile:
+class _RuleFile(NamedTuple):
     base: str  # of the paths it speaks about: "" for the code folder, "sub/" below it
     prefix: str  # what has to be put before a path from the code folder: "" below it, "pkg/code/" for files above it
     rules: tuple[Rule, ...]
@@ -93,8 +89,7 @@ class _RuleFile:
         return next((rule for rule in reversed(self.rules) if rule.matches(inside, name, is_folder)), None)
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(NamedTuple):
     """The rules in force inside one folder. Immutable: ``enter`` gives those of a folder below."""
 
     git: tuple[_RuleFile, ...] = ()  # from the root down

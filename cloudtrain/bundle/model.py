@@ -18,12 +18,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 DIGEST_FORMAT = "cloudtrain-bundle 1"
 
 
-@dataclass(frozen=True)
-class ShippedFile:
+class ShippedFile(NamedTuple):
     """One file: ``path`` in the bundle, ``size`` in bytes, ``sha256`` of the content (hex), ``source`` to read from."""
 
     path: str

@@ -7,7 +7,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cloudtrain.bundle.cache import Stamp, stamp
 from cloudtrain.errors import MissingError
@@ -26,8 +26,7 @@ class Changed(Exception):
         self.path = path
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(NamedTuple):
     """What one reading of a file gave."""
 
     size: int

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from cloudtrain.bundle.ignore import CLOUDTRAINIGNORE, GITIGNORE, NEVER, Rules, never_ships
 from cloudtrain.bundle.names import bad_name, printable
@@ -19,16 +19,14 @@ _SHOWN = 20  # problems named in one message
 _PATIENCE = 10  # times the allowed number of entries looked at before the walk gives up counting
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """How much may ship. The defaults are far above any code and far below a data set shipped by mistake."""
 
     size: int = 1 << 30  # bytes
     files: int = 50_000
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """One file that ships: ``path`` in the bundle, ``source`` where its bytes lie (elsewhere if a link led there)."""
 
     path: str
@@ -36,23 +34,21 @@ class Found:
     status: os.stat_result
 
 
-@dataclass(frozen=True)
-class _Folder:
+class _Folder(NamedTuple):
     path: str  # "" or "sub/"
     source: str
     rules: Rules
     chain: tuple[str, ...]  # real paths of this folder and those above, to notice a loop of links
 
 
-@dataclass
 class _Walk:
-    root: str
-    limits: Limits
-    files: list[Found] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
-    folders: list[_Folder] = field(default_factory=list)
-    seen: int = 0
+    def __init__(self, root: str, limits: Limits) -> None:
+        self.root, self.limits = root, limits
+        self.files: list[Found] = []
+        self.refused: list[str] = []
+        self.unreadable: list[str] = []
+        self.folders: list[_Folder] = []
+        self.seen = 0
 
     def too_long(self) -> bool:
         return self.seen > self.limits.files * _PATIENCE

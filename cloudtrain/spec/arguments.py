@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pydantic_core import InitErrorDetails
@@ -37,7 +36,6 @@ def _words(flag: str, value: ArgValue) -> list[str]:
     return [flag, *([value] if isinstance(value, str) else value)]
 
 
-@dataclass(frozen=True)
 class Arguments(Annotation):
     """A mapping from names to values, or a list of words. Scalars of a file keep their text."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cloudtrain.errors import SpecError
 
@@ -13,8 +13,7 @@ Path = tuple[str | int, ...]  # from the top of the job down to a value: ("data"
 _SIMPLE_KEY = re.compile(r"[\w-]+")
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing to mend. ``line`` and ``column`` count from 1; both are 0, ``file`` empty, where none was read."""
 
     file: str
@@ -22,8 +21,8 @@ class Problem:
     column: int
     key: str  # dotted, such as resources.nodes; empty where the whole file is meant
     message: str  # what is wrong and what would be right, on one line
-    path: Path = field(default=(), repr=False)
-    at_key: bool = field(default=False, repr=False)  # the key itself is wrong, not its value
+    path: Path = ()
+    at_key: bool = False  # the key itself is wrong, not its value
 
     def __str__(self) -> str:
         place = f"{_one_line(self.file)}:{self.line}:{self.column}: " if self.line else ""

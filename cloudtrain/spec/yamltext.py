@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 import yaml
@@ -54,14 +53,14 @@ class NotYaml(Exception):
         self.message, self.line, self.column = message, line, column
 
 
-@dataclass
 class Document:
     """The data of a file, and what is wrong with its YAML. A place is a line and a column, counted from 1."""
 
-    data: object = None
-    places: dict[tuple[Path, bool], tuple[int, int]] = field(default_factory=dict)  # (path, of its key?)
-    flaws: dict[tuple[int, int], tuple[Path, str]] = field(default_factory=dict)
-    unread: set[Path] = field(default_factory=set)  # values left out for a flaw of their own
+    def __init__(self) -> None:
+        self.data: object = None
+        self.places: dict[tuple[Path, bool], tuple[int, int]] = {}  # (path, of its key?)
+        self.flaws: dict[tuple[int, int], tuple[Path, str]] = {}
+        self.unread: set[Path] = set()  # values left out for a flaw of their own
 
 
 def read(content: str | bytes) -> Document:
