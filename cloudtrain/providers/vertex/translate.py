@@ -1,0 +1,136 @@
+"""From a job to a Vertex AI CustomJob, in the JSON form of ``POST .../customJobs``. Pure.
+
+    job -> machine, image, places -> environment -> worker pools -> CustomJob -> overrides -> fingerprint
+
+All that is wrong is found before anything is built, and reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from cloudtrain.catalog.network import network_settings
+from cloudtrain.providers.base import Chosen, Context, Request, Shipped, problems_at
+from cloudtrain.providers.features import refusals
+from cloudtrain.providers.identity import native_name
+from cloudtrain.providers.machine import Machine, machine_for
+from cloudtrain.providers.nodes import FINGERPRINT, fingerprinted, launch_spec
+from cloudtrain.providers.overrides import overridden
+from cloudtrain.providers.vertex.capabilities import CAPABILITIES
+from cloudtrain.providers.vertex.environment import environment_of, environment_problems, project_for_clients
+from cloudtrain.providers.vertex.image import Image, image_of
+from cloudtrain.providers.vertex.labels import labels_of, tag_problems
+from cloudtrain.providers.vertex.places import Places, mounted, place_problems, places_of
+from cloudtrain.providers.vertex.pools import LEAST_DISK, accelerator_problems, disk_problems, variable, worker_pools
+from cloudtrain.providers.vertex.scheduling import DEFAULT_RUNTIME, runtime_problems, scheduling_of
+from cloudtrain.providers.vertex.secret import secret_problems
+from cloudtrain.spec.problems import JobFileError
+
+if TYPE_CHECKING:
+    from cloudtrain.job import Job
+    from cloudtrain.spec.problems import Path
+
+
+def translate(job: Job, context: Context) -> Request:
+    """The CustomJob for one attempt of ``job``. Raises JobFileError with all that Vertex AI cannot do."""
+    machine = machine_for(job, "vertex")
+    image = image_of(job, context.settings["region"], machine.instance)
+    found = [*_problems(job, context, machine), *image.problems]
+    if found:
+        raise JobFileError(problems_at(job, found))
+    places = places_of(job, context)
+    spec = launch_spec(job, context, channels=_left_to_the_launcher(job))
+    native = overridden(_custom_job(job, context, machine, image.uri, places), dict(job.overrides.get("vertex", {})))
+    return Request(
+        provider="vertex",
+        name=native_name(context.run_id, context.attempt),
+        native=_marked(native, fingerprinted({}, native, spec)[FINGERPRINT]),
+        spec=spec,
+        ships=(Shipped("code", places.code), Shipped("spec", places.spec)),
+        chosen=tuple(_chosen(job, context, machine, image)),
+        notes=(*machine.notes, *image.notes, *_notes(native, machine)),
+    )
+
+
+def _problems(job: Job, context: Context, machine: Machine) -> Iterator[tuple[Path, str]]:
+    yield from refusals(job, CAPABILITIES)
+    yield from machine.problems
+    yield from accelerator_problems(job, machine)
+    yield from disk_problems(job)
+    yield from place_problems(job)
+    yield from secret_problems(job)
+    yield from tag_problems(job, context)
+    yield from runtime_problems(job)
+    yield from environment_problems(job, context, machine.instance)
+
+
+def _custom_job(job: Job, context: Context, machine: Machine, image: str, places: Places) -> dict[str, Any]:
+    command = ["python3", "-u", f"{mounted(places.code)}launch.py"]
+    environment = environment_of(job, context, machine.instance, places)
+    custom_job: dict[str, Any] = {
+        "displayName": native_name(context.run_id, context.attempt),
+        "jobSpec": {
+            "workerPoolSpecs": worker_pools(job, machine, image, command, environment),
+            "scheduling": scheduling_of(job),
+            **_account(context),
+            "baseOutputDirectory": {"outputUriPrefix": places.run},
+        },
+        "labels": labels_of(job, context),
+    }
+    if key := context.settings["kms_key"]:
+        custom_job["encryptionSpec"] = {"kmsKeyName": key}
+    return custom_job
+
+
+def _account(context: Context) -> dict[str, str]:
+    fields = {"serviceAccount": "service_account", "network": "network"}
+    return {field: context.settings[name] for field, name in fields.items() if context.settings[name]}
+
+
+def _left_to_the_launcher(job: Job) -> dict[str, dict[str, str]]:
+    """Buckets are mounted by the service, whole: copying and sharing out is what launch.py has to do."""
+    return {
+        name: {"mode": channel.mode or "mount", "shard": channel.shard}
+        for name, channel in job.data.items()
+        if channel.mode == "download" or channel.shard == "by-object"
+    }
+
+
+def _marked(native: dict[str, Any], fingerprint: str) -> dict[str, Any]:
+    """The request with its fingerprint in the environment of every pool that runs our launcher."""
+    for env in _our_environments(native):
+        env.append(variable(FINGERPRINT, fingerprint))
+    return native
+
+
+def _our_environments(native: dict[str, Any]) -> Iterator[list[Any]]:
+    """Overrides may have put anything anywhere: what has not the shape of ours is passed over."""
+    match native.get("jobSpec"):
+        case {"workerPoolSpecs": [*pools]}:
+            for pool in pools:
+                match pool:
+                    case {"containerSpec": {"env": [{"name": "CLOUDTRAIN_PROVIDER"}, *_] as env}}:
+                        yield env
+
+
+def _chosen(job: Job, context: Context, machine: Machine, image: Image) -> Iterator[Chosen]:
+    yield from machine.chosen
+    yield from image.chosen
+    if job.resources.disk_gib is None:
+        yield Chosen("resources.disk_gib", str(LEAST_DISK), "the smallest boot disk, and the service's own default")
+    if job.limits.runtime is None:
+        yield Chosen("limits.runtime", DEFAULT_RUNTIME, "the service's own default")
+    yield from project_for_clients(job, context)
+    settings = network_settings(machine.instance, job.resources.nodes) if machine.instance else {}
+    for name, value in settings.items():
+        if name not in job.environment.env:
+            yield Chosen(f"environment.env.{name}", value, f"network of {machine.name} between nodes")
+
+
+def _notes(native: dict[str, Any], machine: Machine) -> Iterator[str]:
+    match native.get("jobSpec"):
+        case {"scheduling": {"strategy": "SPOT" | "FLEX_START" | 4 | 6}}:
+            return
+    if machine.instance is not None and not machine.instance.on_demand:
+        yield f"{machine.name} {machine.instance.note}; this job asks for neither: set spot.enabled"
