@@ -1,0 +1,117 @@
+"""Where a run's data and folders lie in Azure, and how the node learns their paths.
+
+Every channel is an input of the job and every folder an output. The service mounts them and puts their paths into the
+command, there and nowhere else: a ``${{outputs.x}}`` in an environment variable stays text, and a job then writes its
+checkpoints into a folder of that name. So the command gives them to launch.py, as variables of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cloudtrain.providers.azureml.form import DATASTORE_PATH, INPUT_PATH
+from cloudtrain.spec.fields import for_provider
+from cloudtrain.spec.problems import shown
+
+if TYPE_CHECKING:
+    from cloudtrain.job import Channel, Job
+    from cloudtrain.providers.base import Context
+    from cloudtrain.spec.fields import PerProvider
+    from cloudtrain.spec.problems import Path
+
+OURS = "cloudtrain_"
+FOLDERS = {
+    "cloudtrain_checkpoint": ("CLOUDTRAIN_CHECKPOINT_DIR", "checkpoints"),
+    "cloudtrain_model": ("CLOUDTRAIN_MODEL_DIR", "model"),
+    "cloudtrain_output": ("CLOUDTRAIN_OUTPUT_DIR", "output"),
+    "cloudtrain_metrics": ("CLOUDTRAIN_METRICS_DIR", "metrics"),
+}
+"""Our outputs -> the variable that names each to the script, and its folder beside the run."""
+
+_MODES = {"mount": "ro_mount", "download": "download"}
+# The platform also sets a variable of each output's bare name (seen in a dump of a node's environment).
+_TAKEN = frozenset({"PATH", "HOME", "USER", "SHELL", "LANG", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD"})
+
+_DATA_FORMS = "azureml://datastores/NAME/paths/FOLDER, azureml:ASSET:VERSION, wasbs://, abfss:// or https://"
+_OUTPUT_FORM = "azureml://datastores/NAME/paths/FOLDER: Azure ML writes to datastores only"
+
+
+def inputs_of(job: Job) -> dict[str, Any]:
+    """The job's channels. Where launch.py copies a node's share, the whole is mounted and not downloaded."""
+    return {name: _input(channel) for name, channel in job.data.items()}
+
+
+def channels_of(job: Job) -> dict[str, dict[str, str]]:
+    """What launch.py has to see to: the service gives every node all objects."""
+    return {
+        name: {"mode": channel.mode or "mount", "shard": channel.shard}
+        for name, channel in job.data.items()
+        if channel.shard != "replicate"
+    }
+
+
+def outputs_of(job: Job, context: Context) -> dict[str, Any]:
+    """The folders of the run, each at a place of its own that the next attempt finds again, and the named outputs.
+
+    ./outputs would be uploaded too, but it is not brought back after a restart.
+    """
+    run = f"azureml://datastores/{context.settings['datastore']}/paths/{context.settings['prefix']}/runs/"
+    ours = {name: f"{run}{context.run_id}/{folder}/" for name, (_, folder) in FOLDERS.items()}
+    if kept := job.checkpoint.uri_for("azureml"):
+        ours["cloudtrain_checkpoint"] = f"{kept.rstrip('/')}/{context.run_id}/"
+    named = {name: for_provider(place, "azureml") or "" for name, place in job.outputs.items()}
+    return {name: {"type": "uri_folder", "path": path, "mode": "rw_mount"} for name, path in {**ours, **named}.items()}
+
+
+def command_of(job: Job) -> str:
+    """Starts launch.py with the paths of all folders, as the shell's own process: signals reach it."""
+    data = {f"CLOUDTRAIN_DATA_{name.upper()}": f"inputs.{name}" for name in job.data}
+    ours = {variable: f"outputs.{name}" for name, (variable, _) in FOLDERS.items()}
+    named = {f"CLOUDTRAIN_OUTPUT_{name.upper()}": f"outputs.{name}" for name in job.outputs}
+    paths = (f'{variable}="${{{{{place}}}}}"' for variable, place in {**data, **ours, **named}.items())
+    return f"exec env {' '.join(paths)} python3 -u launch.py"
+
+
+def folder_problems(job: Job) -> Iterator[tuple[Path, str]]:
+    """Places that Azure ML cannot read or write, and names that are taken."""
+    yield from _data_problems(job)
+    for name, place in job.outputs.items():
+        yield from _place_problems(("outputs", name), place)
+        if name in _TAKEN:
+            text = f"Azure ML sets a variable called {name} to the output's path on the node; take another name"
+            yield ("outputs", name), text
+    kept = job.checkpoint.uri
+    if kept is not None and for_provider(kept, "azureml") is not None:
+        yield from _place_problems(("checkpoint", "uri"), kept)
+    for section, names in (("data", job.data), ("outputs", job.outputs)):
+        for name in names:
+            if name.lower().startswith(OURS):
+                yield (section, name), f"begins with {OURS}, as the outputs do that cloudtrain adds; take another name"
+
+
+def _input(channel: Channel) -> dict[str, Any]:
+    mode = "mount" if channel.shard == "by-object" else channel.mode or "mount"
+    return {"type": "uri_folder", "path": channel.uri_for("azureml"), "mode": _MODES.get(mode, mode)}
+
+
+def _data_problems(job: Job) -> Iterator[tuple[Path, str]]:
+    for name, channel in job.data.items():
+        path: Path = ("data", name, "uri")
+        uri = channel.uri_for("azureml")
+        if uri is None:
+            yield path, f"has no place for azureml: give data.{name}.uri.azureml"
+        elif not INPUT_PATH.fullmatch(uri):
+            yield _at(path, channel.uri), f"{shown(uri)} is no place that Azure ML reads; it reads {_DATA_FORMS}"
+
+
+def _place_problems(path: Path, place: PerProvider[str]) -> Iterator[tuple[Path, str]]:
+    uri = for_provider(place, "azureml")
+    if uri is None:
+        yield path, f"has no place for azureml: give {'.'.join(map(str, path))}.azureml"
+    elif not DATASTORE_PATH.fullmatch(uri):
+        yield _at(path, place), f"{shown(uri)} is no place that Azure ML writes to; write {_OUTPUT_FORM}"
+
+
+def _at(path: Path, value: PerProvider[str]) -> Path:
+    return (*path, "azureml") if isinstance(value, Mapping) else path

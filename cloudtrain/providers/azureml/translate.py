@@ -1,0 +1,142 @@
+"""A job as an Azure ML command job, in the job form of the vendor's CLI v2: what ``az ml job create`` reads.
+
+Every node runs the one command: launch.py, with the paths of the run's folders. The code snapshot beside the form
+(``code/``) holds it, the user's code and spec.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from cloudtrain.catalog.network import network_settings
+from cloudtrain.providers.azureml.capabilities import CAPABILITIES
+from cloudtrain.providers.azureml.compute import (
+    compute_fields,
+    machine_of,
+    queue_fields,
+    runtime_problems,
+    shm_choice,
+    spot_notes,
+)
+from cloudtrain.providers.azureml.environment import (
+    MOUNTS,
+    Image,
+    image_of,
+    secret_problems,
+    variable_problems,
+)
+from cloudtrain.providers.azureml.folders import channels_of, command_of, folder_problems, inputs_of, outputs_of
+from cloudtrain.providers.azureml.form import IDENTITIES, SCHEMA
+from cloudtrain.providers.azureml.tags import tag_problems, tags_of
+from cloudtrain.providers.base import Chosen, Context, Request, Shipped, problems_at
+from cloudtrain.providers.features import refusals
+from cloudtrain.providers.identity import native_name
+from cloudtrain.providers.nodes import fingerprinted, launch_spec, node_variables
+from cloudtrain.providers.overrides import overridden
+from cloudtrain.spec.problems import JobFileError
+
+if TYPE_CHECKING:
+    from cloudtrain.job import Job
+    from cloudtrain.providers.machine import Machine
+    from cloudtrain.spec.problems import Path
+
+CODE = "code"
+"""The snapshot's folder, beside the form."""
+SPEC_FILE = "spec.json"
+ARCHIVE = "code.tar.gz"
+
+
+def translate(job: Job, context: Context) -> Request:
+    """The request of one attempt. Raises JobFileError with all that Azure ML or cloudtrain refuses."""
+    machine = machine_of(job, context)
+    image = image_of(job, machine)
+    if problems := problems_at(job, _problems(job, context, machine, image)):
+        raise JobFileError(problems)
+    spec = launch_spec(job, context, channels=channels_of(job))
+    native = overridden(_native(job, context, machine, image), job.overrides.get("azureml", {}))
+    return Request(
+        provider="azureml",
+        name=native_name(context.run_id, context.attempt),
+        native=_with_fingerprint(native, spec),
+        spec=spec,
+        ships=(Shipped("code", f"{CODE}/"), Shipped("spec", f"{CODE}/")),
+        chosen=(*machine.chosen, *image.chosen, *shm_choice(job, context, machine), *_mount_choices(job)),
+        notes=(*machine.notes, *image.notes, *_notes(job, context)),
+    )
+
+
+def _problems(job: Job, context: Context, machine: Machine, image: Image) -> Iterator[tuple[Path, str]]:
+    yield from refusals(job, CAPABILITIES)
+    yield from machine.problems
+    yield from image.problems
+    yield from folder_problems(job)
+    yield from secret_problems(job)
+    yield from variable_problems(job)
+    yield from runtime_problems(job)
+    yield from tag_problems(job, context)
+
+
+def _native(job: Job, context: Context, machine: Machine, image: Image) -> dict[str, Any]:
+    """In the order in which Microsoft's reference lists the fields."""
+    name = native_name(context.run_id, context.attempt)
+    form: dict[str, Any] = {
+        "$schema": SCHEMA,
+        "type": "command",
+        "name": name,
+        "display_name": name,
+        "experiment_name": job.name,
+        "description": _description(job),
+        "tags": tags_of(job, context),
+        "command": command_of(job),
+        "code": f"./{CODE}",
+        "environment": image.environment,
+        "environment_variables": _variables(job, context, machine),
+        **compute_fields(job, context, machine),
+    }
+    if job.limits.runtime:
+        form["limits"] = {"timeout": job.limits.runtime.seconds}
+    if job.data:
+        form["inputs"] = inputs_of(job)
+    form["outputs"] = outputs_of(job, context)
+    if identity := context.settings["identity"]:
+        form["identity"] = {"type": IDENTITIES[identity]}
+    return {**form, **queue_fields(job, context)}
+
+
+def _description(job: Job) -> str:
+    nodes, processes = job.resources.nodes, job.processes
+    return f"{job.start} on {nodes} node{'s' if nodes > 1 else ''} x {processes} process{'es' if processes > 1 else ''}"
+
+
+def _variables(job: Job, context: Context, machine: Machine) -> dict[str, str]:
+    network = network_settings(machine.instance, job.resources.nodes) if machine.instance else {}
+    return node_variables(job, context, "azureml", spec=SPEC_FILE, code=ARCHIVE, network={**MOUNTS, **network})
+
+
+def _with_fingerprint(native: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    """The variables keep their place. What an override made of them is for the checks to judge."""
+    variables = native.get("environment_variables")
+    if not isinstance(variables, dict):
+        return native
+    rest = {key: value for key, value in native.items() if key != "environment_variables"}
+    return {**native, "environment_variables": fingerprinted(variables, rest, spec)}
+
+
+def _mount_choices(job: Job) -> Iterator[Chosen]:
+    reasons = {
+        "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "seconds after which a file of another node is seen; unset, never",
+        "DATASET_UNMOUNT_TIMEOUT_SECONDS": "for the last checkpoint to reach the datastore; the service's own is 30",
+    }
+    for name, value in MOUNTS.items():
+        if name not in job.environment.env:
+            yield Chosen(f"environment.env.{name}", value, reasons[name])
+
+
+def _notes(job: Job, context: Context) -> Iterator[str]:
+    yield from spot_notes(job, context)
+    if job.environment.secrets and not context.settings["identity"]:
+        yield (
+            "secrets are read with the job's identity, and none is set: set azureml.identity to managed or user, "
+            "unless the compute has one that may read the vault"
+        )
