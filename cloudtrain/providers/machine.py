@@ -36,7 +36,7 @@ def _chosen(job: Job, provider: Provider) -> Machine:
     resources = job.resources
     count = (resources.accelerators_per_node or 1) if resources.accelerator else 0
     try:
-        choice = choose(provider, resources.accelerator, count, processes=job.processes)
+        choice = choose(provider, resources.accelerator, count, processes=job.processes, spot=job.spot.enabled)
     except NoInstance as error:
         path = ("resources", "accelerator" if resources.accelerator else "processes_per_node")
         return Machine("", None, problems=((path, str(error)),))
