@@ -5,9 +5,7 @@ from __future__ import annotations
 from cloudtrain.providers.base import Capability
 from cloudtrain.providers.features import COMMON
 
-_STREAM = (
-    "Azure ML mounts or downloads an input, nothing in between; write mode: mount, which reads files as they are opened"  # noqa: E501
-)
+_STREAM = "Azure ML mounts or downloads an input; write mode: mount, which reads files as they are opened"
 _DISK = "the disk of an Azure VM comes with its size; leave it out here, and name an instance with enough of it"
 
 CAPABILITIES: tuple[Capability, ...] = (
@@ -30,15 +28,11 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("data.*.shard", "launcher", "by-object: every node gets each N-th object of the mounted input"),
     Capability("outputs.*", "native", "outputs.*: rw_mount of a datastore's folder"),
     Capability("checkpoint.uri", "native", "outputs.cloudtrain_checkpoint: rw_mount, the same folder for all attempts"),
-    Capability(
-        "spot.enabled", "native", "queue_settings.job_tier on serverless; a cluster has its own vm_priority"
-    ),
+    Capability("spot.enabled", "native", "queue_settings.job_tier on serverless; a cluster has its own vm_priority"),
     Capability("spot.max_wait", "client", "CLOUDTRAIN_POLICY; the service has no such limit"),
     Capability("retries.preemption", "client", "CLOUDTRAIN_POLICY; a restart by the service is not promised"),
     Capability("retries.failure", "client", "CLOUDTRAIN_POLICY; the next attempt is made by cloudtrain"),
-    Capability(
-        "limits.runtime", "native", "limits.timeout: at most 21 days, 7 on low-priority"
-    ),
+    Capability("limits.runtime", "native", "limits.timeout: at most 21 days, 7 on low-priority"),
     Capability("limits.pending", "client", "CLOUDTRAIN_POLICY; a job may stay queued for ever"),
     Capability("tags", "native", "tags: 46 of them, names up to 100 characters"),
     Capability("overrides", "native", "fields of the command job form (CLI v2), merged last"),

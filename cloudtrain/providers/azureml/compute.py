@@ -38,7 +38,10 @@ def machine_of(job: Job, context: Context) -> Machine:
     if cluster and not job.resources.instance_for("azureml"):
         machine = _assumed(machine, cluster)
     elif cluster:
-        sent = f"compute {cluster} decides the VM size; {machine.name} goes out as instance_type, which only Kubernetes compute heeds"  # noqa: E501
+        sent = (
+            f"compute {cluster} decides the VM size; {machine.name} goes out as instance_type, which only Kubernetes "
+            "compute heeds"
+        )
         machine = machine._replace(notes=(*machine.notes, sent))
     return machine._replace(problems=(*machine.problems, *_problems(job, machine)))
 
@@ -54,10 +57,8 @@ def runtime_problems(job: Job) -> Iterator[tuple[Path, str]]:
     longest = LONGEST_SPOT_RUNTIME if job.spot.enabled else LONGEST_RUNTIME
     if job.limits.runtime and job.limits.runtime.seconds > longest:
         kind = "low-priority capacity" if job.spot.enabled else "Azure ML"
-        yield (
-            ("limits", "runtime"),
-            f"{job.limits.runtime} is too long: a job on {kind} ends after {longest // DAY} days",
-        )
+        text = f"{job.limits.runtime} is too long: a job on {kind} ends after {longest // DAY} days"
+        yield ("limits", "runtime"), text
 
 
 def compute_fields(job: Job, context: Context, machine: Machine) -> dict[str, Any]:
@@ -104,13 +105,14 @@ def _assumed(machine: Machine, cluster: str) -> Machine:
 def _problems(job: Job, machine: Machine) -> Iterator[tuple[Path, str]]:
     ranks = job.resources.nodes * job.processes
     if ranks > 1 and _FRACTION.fullmatch(machine.name):
-        text = f"{machine.name} has a part of an A10, on which NCCL cannot run {ranks} processes; Standard_NV36ads_A10_v5 has a whole one"  # noqa: E501
+        text = (
+            f"{machine.name} has a part of an A10, on which NCCL cannot run {ranks} processes; "
+            "Standard_NV36ads_A10_v5 has a whole one"
+        )
         yield ("resources", "instance"), text
     if job.resources.nodes > MOST_NODES:
-        yield (
-            ("resources", "nodes"),
-            f"{job.resources.nodes} nodes are too many: a distributed run has at most {MOST_NODES}",
-        )
+        text = f"{job.resources.nodes} nodes are too many: a distributed run has at most {MOST_NODES}"
+        yield ("resources", "nodes"), text
 
 
 def _is_known(job: Job, context: Context, machine: Machine) -> bool:

@@ -7,23 +7,31 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudtrain.catalog.images import NoImage, image_for
+from cloudtrain.catalog.network import network_settings
 from cloudtrain.providers.azureml.form import ENVIRONMENT, IMAGE, VAULT_SECRET
 from cloudtrain.providers.base import Chosen
+from cloudtrain.providers.nodes import node_variables
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
+    from cloudtrain.providers.base import Context
     from cloudtrain.providers.machine import Machine
     from cloudtrain.spec.problems import Path
+
+SPEC_FILE = "spec.json"
+ARCHIVE = "code.tar.gz"
+"""Both as the command sees them: the snapshot is its working directory."""
 
 # Curated names as people write them; a container image has no capitals before its tag.
 _CURATED = re.compile(r"AzureML-[A-Za-z0-9._-]+[:@].+")
 
-MOUNTS = {
-    # Attributes of mounted files are kept for ever unless this is set: a file that another node writes stays unseen.
-    "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "60",
-    # Seconds that the service waits for what is written to reach the datastore; its own 30 can cut the last checkpoint.
-    "DATASET_UNMOUNT_TIMEOUT_SECONDS": "600",
+_MOUNTS = {
+    "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": (
+        "60",
+        "seconds until a file of another node is seen; the service's own: never",
+    ),
+    "DATASET_UNMOUNT_TIMEOUT_SECONDS": ("600", "for the last checkpoint to reach the datastore; the service's own: 30"),
 }
 
 
@@ -40,6 +48,32 @@ def image_of(job: Job, machine: Machine) -> Image:
     """The image that the job names, or a current one that fits."""
     named = job.environment.image_for("azureml")
     return _named(job, named) if named else _chosen(job, machine)
+
+
+def variables_of(job: Job, context: Context, machine: Machine) -> dict[str, str]:
+    """All but the fingerprint. The job's own win over what the machine's network and the mounts want."""
+    wanted = {name: value for name, (value, _) in _MOUNTS.items()} | _network(job, machine)
+    return node_variables(job, context, "azureml", spec=SPEC_FILE, code=ARCHIVE, network=wanted)
+
+
+def variable_choices(job: Job, machine: Machine) -> Iterator[Chosen]:
+    """What is set unless the job sets it."""
+    given = job.environment.env
+    for name, (value, reason) in _MOUNTS.items():
+        if name not in given:
+            yield Chosen(f"environment.env.{name}", value, reason)
+    network = [f"{name}={value}" for name, value in _network(job, machine).items() if name not in given]
+    if network:
+        yield Chosen("environment.env", " ".join(network), f"for the network of {machine.name}")
+
+
+def secret_notes(job: Job, context: Context) -> Iterator[str]:
+    """Who may read the vault."""
+    if job.environment.secrets and not context.settings["identity"]:
+        yield (
+            "secrets are read with the job's identity, and none is set: set azureml.identity to managed or user, "
+            "unless the compute has one that may read the vault"
+        )
 
 
 def secret_problems(job: Job) -> Iterator[tuple[Path, str]]:
@@ -62,6 +96,10 @@ def variable_problems(job: Job) -> Iterator[tuple[Path, str]]:
                 "holds ${{, which Azure ML replaces in the command only; a folder's path is ${data.NAME}, ${output} ..."
             )
             yield ("environment", "env", name), text
+
+
+def _network(job: Job, machine: Machine) -> dict[str, str]:
+    return network_settings(machine.instance, job.resources.nodes) if machine.instance else {}
 
 
 def _named(job: Job, name: str) -> Image:

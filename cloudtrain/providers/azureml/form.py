@@ -44,7 +44,7 @@ ENVIRONMENT = re.compile(
 )
 """A registered environment. Without a version or a label the vendor's client refuses it, but only when it sends."""
 IMAGE = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]+)?(?:/[a-z0-9._-]+)*(?::[\w.-]{1,128})?(?:@sha256:[0-9a-f]{64})?"
+    r"[A-Za-z0-9][A-Za-z0-9._-]*(?::[0-9]+)?(?:/[a-z0-9._-]+)*(?::[\w.-]{1,128})?(?:@sha256:[0-9a-f]{64})?"
 )
 VAULT_SECRET = re.compile(
     r"https://[A-Za-z][A-Za-z0-9-]{1,22}[A-Za-z0-9]\.vault\.azure\.net/secrets/[A-Za-z0-9-]{1,127}(?:/[0-9a-f]{32})?"
@@ -69,14 +69,8 @@ JOB = (
 DROPPED = ("id", "status", "creation_context", "log_files", "parameters")
 """Set by the service: the vendor's loader takes them and drops them without a word."""
 RESOURCES = (
-    "instance_count",
-    "instance_type",
-    "shm_size",
-    "docker_args",
-    "locations",
-    "max_instance_count",
-    "properties",
-)
+    "instance_count", "instance_type", "shm_size", "docker_args", "locations", "max_instance_count", "properties",
+)  # fmt: skip
 ENVIRONMENT_FIELDS = (
     "image", "conda_file", "build", "description", "tags", "properties", "inference_config", "os_type", "datastore",
     "name", "version", "auto_delete_setting", "stage",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.catalog.network import network_settings
 from cloudtrain.providers.azureml.capabilities import CAPABILITIES
 from cloudtrain.providers.azureml.compute import (
     compute_fields,
@@ -20,19 +19,21 @@ from cloudtrain.providers.azureml.compute import (
     spot_notes,
 )
 from cloudtrain.providers.azureml.environment import (
-    MOUNTS,
     Image,
     image_of,
+    secret_notes,
     secret_problems,
+    variable_choices,
     variable_problems,
+    variables_of,
 )
 from cloudtrain.providers.azureml.folders import channels_of, command_of, folder_problems, inputs_of, outputs_of
 from cloudtrain.providers.azureml.form import IDENTITIES, SCHEMA
 from cloudtrain.providers.azureml.tags import tag_problems, tags_of
-from cloudtrain.providers.base import Chosen, Context, Request, Shipped, problems_at
+from cloudtrain.providers.base import Context, Request, Shipped, problems_at
 from cloudtrain.providers.features import refusals
 from cloudtrain.providers.identity import native_name
-from cloudtrain.providers.nodes import fingerprinted, launch_spec, node_variables
+from cloudtrain.providers.nodes import fingerprinted, launch_spec
 from cloudtrain.providers.overrides import overridden
 from cloudtrain.spec.problems import JobFileError
 
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
 CODE = "code"
 """The snapshot's folder, beside the form."""
-SPEC_FILE = "spec.json"
-ARCHIVE = "code.tar.gz"
 
 
 def translate(job: Job, context: Context) -> Request:
@@ -61,8 +60,8 @@ def translate(job: Job, context: Context) -> Request:
         native=_with_fingerprint(native, spec),
         spec=spec,
         ships=(Shipped("code", f"{CODE}/"), Shipped("spec", f"{CODE}/")),
-        chosen=(*machine.chosen, *image.chosen, *shm_choice(job, context, machine), *_mount_choices(job)),
-        notes=(*machine.notes, *image.notes, *_notes(job, context)),
+        chosen=(*machine.chosen, *image.chosen, *shm_choice(job, context, machine), *variable_choices(job, machine)),
+        notes=(*machine.notes, *image.notes, *spot_notes(job, context), *secret_notes(job, context)),
     )
 
 
@@ -91,7 +90,7 @@ def _native(job: Job, context: Context, machine: Machine, image: Image) -> dict[
         "command": command_of(job),
         "code": f"./{CODE}",
         "environment": image.environment,
-        "environment_variables": _variables(job, context, machine),
+        "environment_variables": variables_of(job, context, machine),
         **compute_fields(job, context, machine),
     }
     if job.limits.runtime:
@@ -109,11 +108,6 @@ def _description(job: Job) -> str:
     return f"{job.start} on {nodes} node{'s' if nodes > 1 else ''} x {processes} process{'es' if processes > 1 else ''}"
 
 
-def _variables(job: Job, context: Context, machine: Machine) -> dict[str, str]:
-    network = network_settings(machine.instance, job.resources.nodes) if machine.instance else {}
-    return node_variables(job, context, "azureml", spec=SPEC_FILE, code=ARCHIVE, network={**MOUNTS, **network})
-
-
 def _with_fingerprint(native: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     """The variables keep their place. What an override made of them is for the checks to judge."""
     variables = native.get("environment_variables")
@@ -121,22 +115,3 @@ def _with_fingerprint(native: dict[str, Any], spec: dict[str, Any]) -> dict[str,
         return native
     rest = {key: value for key, value in native.items() if key != "environment_variables"}
     return {**native, "environment_variables": fingerprinted(variables, rest, spec)}
-
-
-def _mount_choices(job: Job) -> Iterator[Chosen]:
-    reasons = {
-        "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": "seconds after which a file of another node is seen; unset, never",
-        "DATASET_UNMOUNT_TIMEOUT_SECONDS": "for the last checkpoint to reach the datastore; the service's own is 30",
-    }
-    for name, value in MOUNTS.items():
-        if name not in job.environment.env:
-            yield Chosen(f"environment.env.{name}", value, reasons[name])
-
-
-def _notes(job: Job, context: Context) -> Iterator[str]:
-    yield from spot_notes(job, context)
-    if job.environment.secrets and not context.settings["identity"]:
-        yield (
-            "secrets are read with the job's identity, and none is set: set azureml.identity to managed or user, "
-            "unless the compute has one that may read the vault"
-        )
