@@ -1,0 +1,102 @@
+"""``AlgorithmSpecification``: the container image, and how it starts launch.py.
+
+The entry point is a list of words, so launch.py is the container's first process and gets SIGTERM itself; a shell in
+between would swallow it. ``python3`` rather than ``python``: AWS's images have both, Debian's and Ubuntu's own Python
+has only that name, and in a virtual environment or conda both are the same.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cloudtrain.providers.base import Chosen
+from cloudtrain.providers.sagemaker.places import LAUNCH
+from cloudtrain.spec.problems import shown
+
+if TYPE_CHECKING:
+    from cloudtrain.catalog.instances import Instance
+    from cloudtrain.job import Job
+    from cloudtrain.spec.problems import Path
+
+LONGEST = 255
+ECR = re.compile(r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z0-9.-]+/\S+")
+
+_COMPAT = "/usr/local/bin/entrypoint.sh"
+# AWS's images from PyTorch 2.11 on: repository ``pytorch``, tags such as 2.13-cu133-amzn2023-sagemaker.
+_HAS_COMPAT = re.compile(r".*\.dkr\.ecr\.[a-z0-9-]+\.[a-z0-9.-]+/pytorch:[0-9.]+-cu[0-9]+-amzn2023-sagemaker")
+
+
+class Image(NamedTuple):
+    """The image of every node, and what is to be said of it."""
+
+    uri: str
+    chosen: tuple[Chosen, ...] = ()
+    notes: tuple[str, ...] = ()
+    problems: tuple[tuple[Path, str], ...] = ()
+
+
+def algorithm_of(image: Image) -> dict[str, Any]:
+    """The field of the request."""
+    return {"TrainingImage": image.uri, "TrainingInputMode": "File", "ContainerEntrypoint": entrypoint_of(image.uri)}
+
+
+def entrypoint_of(uri: str) -> list[str]:
+    """launch.py; in AWS's newer CUDA images behind their own script, which ends in ``exec``.
+
+    That script puts CUDA's forward-compatibility libraries in front where the machine's driver is older than the
+    image's CUDA. Our entry point takes the place of the image's, which would have called it.
+    """
+    launch = ["python3", "-u", LAUNCH]
+    return [_COMPAT, *launch] if _HAS_COMPAT.fullmatch(uri) else launch
+
+
+def image_of(job: Job, region: str, instance: Instance | None) -> Image:
+    """The job's own image, or one of the catalogue."""
+    named = job.environment.image_for("sagemaker")
+    image = _named(job, named, region) if named else _from_catalogue(job, region, instance)
+    if entrypoint_of(image.uri)[0] == _COMPAT:
+        reason = "the image's own script, for drivers older than its CUDA; it then becomes launch.py"
+        return image._replace(chosen=(*image.chosen, Chosen("ContainerEntrypoint", _COMPAT, reason)))
+    return image
+
+
+def _named(job: Job, uri: str, region: str) -> Image:
+    if flaw := _flaw_of(uri):
+        path = ("environment", "image")
+        return Image(uri, problems=((path if isinstance(job.environment.image, str) else (*path, "sagemaker"), flaw),))
+    return Image(uri, notes=(*_about(uri, region), *_unchecked(job, uri)))
+
+
+def _flaw_of(uri: str) -> str | None:
+    if re.search(r"\s|[\x00-\x1f\x7f]", uri):
+        return f"{shown(uri)} is no image such as 111122223333.dkr.ecr.eu-west-1.amazonaws.com/train:1"
+    return f"has {len(uri)} characters, at most {LONGEST} on SageMaker" if len(uri) > LONGEST else None
+
+
+def _about(uri: str, region: str) -> tuple[str, ...]:
+    found = ECR.fullmatch(uri)
+    if found is None:
+        return (
+            "environment.image: not in an ECR registry. SageMaker pulls from other registries only inside a VPC: set "
+            "overrides.sagemaker.AlgorithmSpecification.TrainingImageConfig.TrainingRepositoryAccessMode: Vpc",
+        )
+    if found["region"] != region:
+        return (f"environment.image: lies in {found['region']}, the job runs in {region}",)
+    return ()
+
+
+def _unchecked(job: Job, uri: str) -> tuple[str, ...]:
+    torch = job.environment.torch
+    return (f"environment.torch: {uri} is taken as it is; that it holds torch {torch} is not checked",) if torch else ()
+
+
+def _from_catalogue(job: Job, region: str, instance: Instance | None) -> Image:
+    from cloudtrain.catalog.images import NoImage, image_for
+
+    try:
+        found = image_for("sagemaker", region=region, torch=job.environment.torch, instance=instance)
+    except NoImage as error:
+        field = "torch" if job.environment.torch else "image"
+        return Image("", problems=((("environment", field), str(error)),))
+    return Image(found.uri, (Chosen("environment.image", found.uri, found.reason),), found.notes)

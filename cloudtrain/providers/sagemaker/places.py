@@ -1,0 +1,112 @@
+"""Where the files of a run lie in S3, and where the container finds them below /opt/ml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from cloudtrain.spec.fields import for_provider
+from cloudtrain.spec.problems import shown
+
+if TYPE_CHECKING:
+    from cloudtrain.job import Job
+    from cloudtrain.providers.base import Context
+    from cloudtrain.spec.problems import Path
+
+SCHEME = "s3://"
+LONGEST_URI = 1024
+
+INPUT = "/opt/ml/input/data"
+CHECKPOINTS = "/opt/ml/checkpoints"
+CODE_CHANNEL = "cloudtrain_code"
+SPEC_CHANNEL = "cloudtrain_spec"
+LAUNCH = f"{INPUT}/{CODE_CHANNEL}/launch.py"
+ARCHIVE = f"{INPUT}/{CODE_CHANNEL}/code.tar.gz"
+SPEC = f"{INPUT}/{SPEC_CHANNEL}/spec.json"
+
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")  # capitals and _ are in old names of us-east-1
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class Places(NamedTuple):
+    """Folders as s3:// URIs, each with a slash at its end."""
+
+    code: str
+    """Shared by all runs with equal code."""
+    run: str
+    """All that the run writes; SageMaker puts a folder with the name of the attempt there."""
+    checkpoints: str
+
+    @property
+    def spec(self) -> str:
+        return f"{self.run}spec/"
+
+
+def places_of(job: Job, context: Context) -> Places:
+    """Where this run's files lie. The job has been checked."""
+    root = f"{SCHEME}{context.settings['bucket']}/{context.settings['prefix']}"
+    run = f"{root}/runs/{context.run_id}/"
+    kept = job.checkpoint.uri_for("sagemaker")
+    # Whatever lies in the folder is what a job goes on from, wanted or not: so every run has one of its own.
+    checkpoints = f"{folder(kept)}{context.run_id}/" if kept else f"{run}checkpoints/"
+    return Places(f"{root}/code/{context.code}/", run, checkpoints)
+
+
+def folder(uri: str) -> str:
+    """The URI with a slash at its end. S3 knows prefixes: ``train`` alone would match ``train2/`` and ``train.csv``."""
+    return uri if uri.endswith("/") else f"{uri}/"
+
+
+def output_uri(job: Job, name: str) -> str | None:
+    """Where a named output goes; None where the job does not say."""
+    return for_provider(job.outputs[name], "sagemaker")
+
+
+def place_problems(job: Job) -> Iterator[tuple[Path, str]]:
+    """Data, outputs and checkpoints that have no place in S3."""
+    for name, channel in job.data.items():
+        yield from _problems(("data", name, "uri"), channel.uri_for("sagemaker"), channel.uri)
+    for name, given in job.outputs.items():
+        yield from _problems(("outputs", name), output_uri(job, name), given)
+    if job.checkpoint.uri is not None:
+        yield from _problems(("checkpoint", "uri"), job.checkpoint.uri_for("sagemaker"), job.checkpoint.uri)
+
+
+def place_notes(job: Job) -> Iterator[str]:
+    """URIs of data that are not sent as they are written."""
+    uris = {name: channel.uri_for("sagemaker") or "" for name, channel in job.data.items()}
+    open_ended = [f"data.{name}.uri" for name, uri in uris.items() if not uri.endswith("/")]
+    if open_ended:
+        yield f"{', '.join(open_ended)}: taken as a folder, with / at its end; S3 would match every key that begins so"
+
+
+def flaw_of(uri: str) -> str | None:
+    """Why ``uri`` is no folder in S3; None if it is one."""
+    if not uri.startswith(SCHEME):
+        return f"must be a folder in S3 such as {SCHEME}bucket/folder/, not {shown(uri)}{_file_system(uri)}"
+    bucket, _, key = uri.removeprefix(SCHEME).partition("/")
+    if not _BUCKET.fullmatch(bucket):
+        return f"{shown(bucket)} is no bucket: letters, digits, . _ and -, a letter or digit first and last"
+    if _CONTROL.search(key):
+        return f"{shown(uri)} holds a control character"
+    if len(folder(uri)) > LONGEST_URI:
+        return f"has {len(folder(uri))} characters, at most {LONGEST_URI}"
+    return None
+
+
+def _file_system(uri: str) -> str:
+    if not uri.lower().startswith(("fs-", "efs:", "fsx:", "lustre:")):
+        return ""
+    return (
+        "; a file system (EFS, FSx) is a native channel: overrides.sagemaker.InputDataConfig, and a VPC in the settings"
+    )
+
+
+def _problems(path: Path, uri: str | None, given: object) -> Iterator[tuple[Path, str]]:
+    """At the provider's own value where the job has one for each provider."""
+    if uri is None:
+        key = ".".join(map(str, path))
+        yield path, f"names no place for SageMaker; give {key}.sagemaker, such as {SCHEME}bucket/folder/"
+    elif flaw := flaw_of(uri):
+        yield path if isinstance(given, str) else (*path, "sagemaker"), flaw

@@ -1,0 +1,37 @@
+"""Secrets: the request carries the name of a secret, launch.py fetches its value on the node with the job's role."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cloudtrain.providers.sagemaker.environment import LONGEST
+
+if TYPE_CHECKING:
+    from cloudtrain.job import Job
+    from cloudtrain.spec.problems import Path
+
+_REFERENCE = re.compile(
+    r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[A-Za-z0-9/_+=.@-]+"
+    r"|arn:aws[a-z-]*:ssm:[a-z0-9-]+:\d{12}:parameter/[A-Za-z0-9/_.-]+"
+    r"|[A-Za-z0-9/_+=.@-]+"
+)
+_FORM = "the name or ARN of a Secrets Manager secret, or the ARN of an SSM parameter"
+
+
+def secret_problems(job: Job) -> Iterator[tuple[Path, str]]:
+    """Secrets that are missing here or no reference. What stands there is not shown: it might be the secret itself."""
+    for name, reference in job.environment.secrets_for("sagemaker").items():
+        path = ("environment", "secrets", name)
+        if reference is None:
+            yield path, f"names no secret for SageMaker; give environment.secrets.{name}.sagemaker, {_FORM}"
+        elif flaw := _flaw_of(reference):
+            given = job.environment.secrets[name]
+            yield path if isinstance(given, str) else (*path, "sagemaker"), flaw
+
+
+def _flaw_of(reference: str) -> str | None:
+    if not _REFERENCE.fullmatch(reference):
+        return f"is no reference of a secret: give {_FORM}"
+    return f"has {len(reference)} characters, at most {LONGEST} on SageMaker" if len(reference) > LONGEST else None

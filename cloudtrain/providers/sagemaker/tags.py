@@ -1,0 +1,66 @@
+"""``Tags``: the job's, and ours by which people find what a run has cost."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cloudtrain.spec.problems import shown
+
+if TYPE_CHECKING:
+    from cloudtrain.job import Job
+    from cloudtrain.providers.base import Context
+    from cloudtrain.spec.problems import Path
+
+MOST = 50
+LONGEST_KEY = 128
+LONGEST_VALUE = 256
+OURS = "cloudtrain:"
+RESERVED = "aws:"
+"""AWS's own, in any case of letters."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9 _.:/=+@-]*")
+_MARKS = "_.:/=+-@"
+
+
+def tags_of(job: Job, context: Context) -> list[dict[str, str]]:
+    """The job's tags and ours, as the service wants them."""
+    tags = {
+        **job.tags,
+        f"{OURS}job": job.name,
+        f"{OURS}run": context.run_id,
+        f"{OURS}attempt": str(context.attempt),
+    }
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def tag_problems(job: Job, context: Context) -> Iterator[tuple[Path, str]]:
+    """Tags that the service refuses."""
+    for key, value in job.tags.items():
+        for flaw in tag_flaws(key, value):
+            yield ("tags", key), flaw
+        if key.startswith(OURS):
+            yield ("tags", key), f"begins with {OURS}, as cloudtrain's own tags do; take another name"
+    count = len(tags_of(job, context))
+    if count > MOST:
+        yield ("tags",), f"{len(job.tags)} tags and {count - len(job.tags)} of cloudtrain's own, at most {MOST} in all"
+
+
+def tag_flaws(key: str, value: str) -> Iterator[str]:
+    """Why a key and its value cannot be a tag."""
+    if key.lower().startswith(RESERVED):
+        yield f"begins with {RESERVED}, which is reserved for AWS; take another name"
+    for what, text, longest in (("key", key, LONGEST_KEY), ("value", value, LONGEST_VALUE)):
+        if len(text) > longest:
+            yield f"the {what} has {len(text)} characters, at most {longest}"
+        if wrong := foreign(text):
+            yield f"the {what} holds {shown(wrong)}; letters, digits, blanks and {_MARKS} are allowed"
+
+
+def foreign(text: str) -> str:
+    """The first character that no tag may hold: it may have letters, blanks and digits of any script."""
+    if _PLAIN.fullmatch(text):
+        return ""
+    return next((one for one in text if one not in _MARKS and unicodedata.category(one)[0] not in "LZN"), "")
