@@ -6,7 +6,7 @@
 Reading and writing files is in jobfile.py, the kinds of values in spec/.
 """
 
-from __future__ import annotations
+# Not `from __future__ import annotations`: pydantic would compile the text of every field's type, 4 ms of each command.
 
 import re
 from collections.abc import Iterator, Mapping
@@ -315,16 +315,20 @@ class Job(Section):
         description="pytorch, accelerate, lightning, deepspeed: one process per accelerator. tensorflow, jax, "
         "dataparallel: one process per node.",
     )
-    resources: Resources = Field(default=Resources(), description="The machines.")
-    environment: Environment = Field(default=Environment(), description="Image, packages, variables and secrets.")
+    resources: Resources = Field(default=Resources.model_construct(), description="The machines.")
+    environment: Environment = Field(
+        default=Environment.model_construct(), description="Image, packages, variables and secrets."
+    )
     data: Annotated[Mapping[str, Channel], _CHANNELS] = Field(default={}, description="Named inputs.")
     outputs: Annotated[Mapping[str, Annotated[PerProvider[str], ByProvider(Text())]], _OUTPUTS] = Field(
         default={}, description="Named folders that come back, and where to."
     )
-    checkpoint: Checkpoint = Field(default=Checkpoint(), description="Where and how often progress is saved.")
-    spot: Spot = Field(default=Spot(), description="Cheaper capacity that may be taken away.")
-    retries: Retries = Field(default=Retries(), description="How often the job is started again.")
-    limits: Limits = Field(default=Limits(), description="Where the job is stopped.")
+    checkpoint: Checkpoint = Field(
+        default=Checkpoint.model_construct(), description="Where and how often progress is saved."
+    )
+    spot: Spot = Field(default=Spot.model_construct(), description="Cheaper capacity that may be taken away.")
+    retries: Retries = Field(default=Retries.model_construct(), description="How often the job is started again.")
+    limits: Limits = Field(default=Limits.model_construct(), description="Where the job is stopped.")
     tags: Annotated[Mapping[str, Annotated[str, _TAG]], _TAGS] = Field(
         default={}, description="Labels for the provider's bills and searches."
     )
@@ -376,14 +380,14 @@ class Job(Section):
         return (self.folder / self.code).resolve()
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Job:
+    def load(cls, path: str | PathLike[str]) -> "Job":
         """Read a job file. Raises JobFileError, which holds all problems with their lines and columns."""
         from cloudtrain.jobfile import load
 
         return load(Path(path))
 
     @classmethod
-    def parse(cls, text: str | bytes, path: str | PathLike[str] | None = None) -> Job:
+    def parse(cls, text: str | bytes, path: str | PathLike[str] | None = None) -> "Job":
         """Read the text of a job file; ``path`` is where it (would) lie. Raises JobFileError as ``load`` does."""
         from cloudtrain.jobfile import parse
 
@@ -395,7 +399,7 @@ class Job(Section):
 
         return dump(self)
 
-    def with_(self, **changes: Any) -> Job:
+    def with_(self, **changes: Any) -> "Job":
         """A copy with changes, checked like a new job. A mapping is merged into what is there, None sets the default.
 
         ``job.with_(resources={"nodes": 4}, args={"epochs": 1})``. Raises JobFileError.

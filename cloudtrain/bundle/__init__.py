@@ -13,8 +13,8 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cloudtrain.bundle.archive import extract, stage, write_archive
 from cloudtrain.bundle.cache import DigestCache, stamp
 from cloudtrain.bundle.ignore import Reason, Rules, why
 from cloudtrain.bundle.model import DIGEST_FORMAT, Bundle, ShippedFile
@@ -22,6 +22,9 @@ from cloudtrain.bundle.names import printable
 from cloudtrain.bundle.reading import Changed, is_executable, read
 from cloudtrain.bundle.walk import Found, Limits, bytes_text, walk
 from cloudtrain.errors import MissingError, SpecError
+
+if TYPE_CHECKING:
+    from cloudtrain.bundle.archive import extract, stage, write_archive
 
 __all__ = [
     "DIGEST_FORMAT",
@@ -39,6 +42,15 @@ __all__ = [
 ]
 
 _TRIES = 3
+
+
+def __getattr__(name: str) -> object:
+    """Archives are loaded by those who make one: tarfile, gzip and what they need cost more than all else here."""
+    if name in ("extract", "stage", "write_archive"):
+        from cloudtrain.bundle import archive
+
+        return getattr(archive, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def scan(folder: Path, *, limits: Limits | None = None, clock: Callable[[], int] = time.time_ns) -> Bundle:

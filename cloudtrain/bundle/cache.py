@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +88,8 @@ def _entry(saved: Any) -> tuple[Stamp, str]:
 
 
 def _replace(path: Path, content: bytes) -> None:
+    import tempfile  # not loaded where all files are known
+
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem)
     try:
         with os.fdopen(handle, "wb") as file:

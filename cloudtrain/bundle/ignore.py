@@ -14,8 +14,9 @@ or on what is staged, the user's global excludes, ``.git/info/exclude`` and ``co
 that matches a rule is left out even when it is tracked. A code folder that is itself ignored in its repository still
 ships: naming it in the job file is the stronger word. A repository inside the code folder ships like any folder.
 
-pathspec translates the patterns. A slash, a backslash or a class such as ``[:punct:]`` inside a bracket expression is
-read by its rules, which differ from git's; ``a**/b`` is ``a*/b``, as git's manual has it (git lets it cross folders).
+pathspec translates all but simple patterns. A slash, a backslash or a class such as ``[:punct:]`` inside a bracket
+expression is read by its rules, which differ from git's; ``a**/b`` is ``a*/b``, as git's manual has it (git lets it
+cross folders).
 
 Reference: https://git-scm.com/docs/gitignore
 """
@@ -28,8 +29,6 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from pathspec import GitIgnoreSpec
 
 from cloudtrain.bundle.names import printable
 
@@ -200,9 +199,23 @@ def _slashes(body: str) -> int:
 
 
 def _regex(body: str) -> re.Pattern[str] | None:
-    """pathspec's translation of a pattern without its ``!`` and last ``/``; None if it matches nothing."""
+    """The translation of a pattern without its ``!`` and last ``/``; None if it matches nothing."""
     if not body or "//" in body or body.endswith("/"):
         return None
+    if not re.search(r"[\[\\]|\*\*", body):
+        return _simple(body.removeprefix("/"))
+    return _by_pathspec(body)
+
+
+def _simple(body: str) -> re.Pattern[str]:
+    """For the many patterns without bracket, backslash and ``**``: to load pathspec would cost each command 8 ms."""
+    stars = {"*": "[^/]*", "?": "[^/]"}
+    return re.compile(rf"\A{''.join(stars.get(letter) or re.escape(letter) for letter in body)}\Z")
+
+
+def _by_pathspec(body: str) -> re.Pattern[str] | None:
+    from pathspec import GitIgnoreSpec
+
     body = re.sub(r"(?<![^/])\*{3,}(?![^/])", "**", body)  # git reads a part of stars alone as **
     if body.endswith("/**"):
         body += "/*"  # the same for git; pathspec would let it match the folder itself

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 
 def bad_name(name: str) -> str | None:
     """Names that some machine on the way could not keep as they are. Quotes, blanks, ``$`` and the like are fine."""
-    if any(unicodedata.category(letter) == "Cs" for letter in name):
-        return "has a name that is not UTF-8"
-    if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in name):
-        return "has a control character in its name"
+    if not name.isprintable() and (problem := _unprintable(name)):
+        return problem
     return "has a backslash in its name" if "\\" in name else None
+
+
+def _unprintable(name: str) -> str | None:
+    import unicodedata  # for odd names only
+
+    kinds = {unicodedata.category(letter) for letter in name}
+    if "Cs" in kinds:
+        return "has a name that is not UTF-8"
+    return "has a control character in its name" if kinds & {"Cc", "Zl", "Zp"} else None
 
 
 def printable(path: str) -> str:

@@ -31,7 +31,8 @@ else:
 class Section(BaseModel, metaclass=_Checked):
     """Base of all sections. None stands for "not given", so an empty section in a file means its defaults."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # defer_build: only the job is built, when the first one is read, and its sections as parts of it.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @classmethod
     def rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:  # noqa: ARG003
