@@ -73,7 +73,7 @@ def too_old_or_new(instance: Instance, cuda: str) -> str | None:
     if not has:
         return None
     if needs.get("cuda_from") and has < version(needs["cuda_from"]):
-        return f"{instance.accelerator} needs CUDA {needs['cuda_from']} or later and the image has {cuda}"
+        return f"{instance.accelerator} needs CUDA {needs['cuda_from']} or later and this image has {cuda}"
     if needs.get("cuda_before") and has >= version(needs["cuda_before"]):
         return f"{instance.accelerator} needs an image before CUDA {needs['cuda_before']} and this one has {cuda}"
     return None

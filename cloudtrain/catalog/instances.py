@@ -163,8 +163,9 @@ def _what_there_is(provider: str, accelerator: str, count: int, processes: int, 
         known = dict.fromkeys(row.accelerator for row in _of(provider) if row.purpose == "gpu" and row.accelerator)
         return f"{provider} has no {accelerator}{elsewhere}; it has {', '.join(known)}"
     sizes = dict.fromkeys(row.accelerators for row in having)
-    text = f"{provider} has {accelerator} {_either(sizes)} per node ({having[-1].name})"
-    if count > max(sizes):
+    most = max(having, key=lambda row: row.accelerators)  # the smallest of them, as they are sorted
+    text = f"{provider} has {accelerator} {_either(sizes)} per node ({most.name})"
+    if count > most.accelerators:
         return f"{text}; {count} is too many"
     return f"{text}; none has a vCPU for each of {processes} processes"
 
