@@ -72,7 +72,7 @@ def test_nothing_smaller_fits(provider: str) -> None:
     [
         ("sagemaker", "A100-80GB", 16, 16,
          "sagemaker has A100-80GB 8 per node (ml.p4de.24xlarge); 16 is too many"),
-        ("vertex", "T4", 8, 8, "vertex has T4 1, 2 or 4 per node (n1-standard-4); 8 is too many"),
+        ("vertex", "T4", 8, 8, "vertex has T4 1, 2 or 4 per node (n1-highmem-2); 8 is too many"),
         ("vertex", "L40S", 1, 1,
          "vertex has no L40S (sagemaker has); it has T4, P4, V100-16GB, L4, A100-40GB, A100-80GB, H100-80GB, "
          "RTX-PRO-6000, H200, B200"),
