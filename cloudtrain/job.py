@@ -50,7 +50,7 @@ Shard: TypeAlias = Literal["replicate", "by-object"]
 _PER_NODE = frozenset({"tensorflow", "jax", "dataparallel"})
 
 # What launch.py and torch's elastic agent set for every worker (torch 2.13's list), and what steers the agent.
-_LAUNCHER_OWNS = re.compile(
+_LAUNCHER_OWNS = (
     "(LOCAL_|NODE_|GROUP_|ROLE_)?RANK|(LOCAL_|GROUP_|ROLE_)?WORLD_SIZE|ROLE_NAME|MASTER_(ADDR|PORT)"
     "|(CLOUDTRAIN|TORCHELASTIC|PET)_.*"
 )
@@ -65,7 +65,7 @@ class _Variables(Named):
     """Names of environment variables; those the launcher owns are refused."""
 
     def refused(self, name: str) -> str | None:
-        if _LAUNCHER_OWNS.fullmatch(name):
+        if re.fullmatch(_LAUNCHER_OWNS, name):
             return "is set by the launcher on every process and cannot be given here"
         return None
 

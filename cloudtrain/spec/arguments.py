@@ -18,7 +18,7 @@ Args: TypeAlias = Mapping[str, ArgValue] | tuple[str, ...]
 
 # The two kinds of places that have names. ${checkpoint} ${model} ${output} have none and cannot be misspelt; any other
 # text, $HOME and ${{x}} included, is the script's own and is left alone.
-_REFERENCE = re.compile(r"\$\{(data|outputs)(?:\.([^{}]*))?\}")
+_REFERENCE = r"\$\{(data|outputs)(?:\.([^{}]*))?\}"
 
 
 def argv_of(args: Args) -> list[str]:
@@ -133,7 +133,7 @@ def texts(given: object, under: Path) -> Iterator[tuple[Path, str]]:
 
 def reference_flaws(path: Path, text: str, names: Mapping[str, Iterable[str]]) -> Iterator[InitErrorDetails]:
     """What ``${data.x}`` and ``${outputs.x}`` in a text name that is not declared; ``names``: data -> its channels."""
-    for found in _REFERENCE.finditer(text):
+    for found in re.finditer(_REFERENCE, text):
         section, name = found.groups()
         known = sorted(names[section])
         if name not in known:

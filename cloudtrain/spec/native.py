@@ -14,9 +14,11 @@ from cloudtrain.spec.fields import SWITCHES, Annotation, Plain, absent, refuse_u
 from cloudtrain.spec.flaws import all_flaws, checked, flaw, kind, wrong
 
 _DEEPEST = 64
-_WHOLE = re.compile(r"[-+]?[0-9]{1,300}|0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}")
-_DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+
+# As text, here and in the modules beside: re compiles, and keeps, what a job makes it look for.
+_WHOLE = r"[-+]?[0-9]{1,300}|0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}"
+_DECIMAL = r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+_NO_NUMBER = r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 
 
 class Native(Annotation):
@@ -40,18 +42,18 @@ def core_value(text: str) -> object:
         return None
     if text in SWITCHES:
         return SWITCHES[text]
-    if _WHOLE.fullmatch(text):
+    if re.fullmatch(_WHOLE, text):
         return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
-    if _NO_NUMBER.fullmatch(text) or (_DECIMAL.fullmatch(text) and math.isinf(float(text))):
+    if re.fullmatch(_NO_NUMBER, text) or (re.fullmatch(_DECIMAL, text) and math.isinf(float(text))):
         raise wrong(f"must be a finite number: {text} cannot be sent to a service")
-    return float(text) if _DECIMAL.fullmatch(text) else text
+    return float(text) if re.fullmatch(_DECIMAL, text) else text
 
 
 def is_text(text: str) -> bool:
     """Whether an unquoted scalar with this text means just the text."""
     if absent(Plain(text)) or text in SWITCHES:
         return False
-    return not any(form.fullmatch(text) for form in (_WHOLE, _DECIMAL, _NO_NUMBER))
+    return not any(re.fullmatch(form, text) for form in (_WHOLE, _DECIMAL, _NO_NUMBER))
 
 
 def _mapping(value: Mapping[Any, object], depth: int) -> dict[str, object]:

@@ -10,7 +10,7 @@ from cloudtrain.errors import SpecError
 
 Path = tuple[str | int, ...]  # from the top of the job down to a value: ("data", "train", "uri")
 
-_SIMPLE_KEY = re.compile(r"[\w-]+")
+_SIMPLE_KEY = r"[\w-]+"
 
 
 class Problem(NamedTuple):
@@ -64,7 +64,7 @@ def shown(value: object) -> str:
 
 
 def _key(key: str) -> str:
-    return key if _SIMPLE_KEY.fullmatch(key) and len(key) <= 60 else shown(key)
+    return key if re.fullmatch(_SIMPLE_KEY, key) and len(key) <= 60 else shown(key)
 
 
 def _one_line(text: str) -> str:

@@ -23,7 +23,7 @@ _DEEPEST = 64
 _TOO_DEEP = f"more than {_DEEPEST} levels deep; a job file has a few"
 
 # What YAML forbids, and the three that YAML 1.1 takes for line breaks and YAML 1.2 for text.
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u2028\u2029]")
+_UNPRINTABLE = "[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u2028\u2029]"
 _PLAIN, _QUOTED = "plain", "quoted"
 _TAGS = {yaml.ScalarNode: "tag:yaml.org,2002:str", yaml.MappingNode: "tag:yaml.org,2002:map",
          yaml.SequenceNode: "tag:yaml.org,2002:seq"}  # fmt: skip
@@ -67,7 +67,7 @@ def read(content: str | bytes) -> Document:
     """The one document of a text. Raises NotYaml where it cannot be read at all."""
     text = _decoded(content).removeprefix("\ufeff")
     lines = _Lines(text)
-    if bad := _UNPRINTABLE.search(text):
+    if bad := _unprintable(text):
         hint = (
             "" if bad.group() == "\0" or "\ud800" <= bad.group() <= "\udfff" else "; in double quotes write it as shown"
         )
@@ -76,6 +76,12 @@ def read(content: str | bytes) -> Document:
         )
     root = _composed(text, lines)
     return _Reader(lines).document(root)
+
+
+def _unprintable(text: str) -> re.Match[str] | None:
+    if text.replace("\n", "").isprintable():  # as nearly all are; re would take 3 ms to compile its pattern
+        return None
+    return re.search(_UNPRINTABLE, text)
 
 
 def _decoded(content: str | bytes) -> str:
