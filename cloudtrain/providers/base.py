@@ -83,6 +83,8 @@ class Request(NamedTuple):
     chosen: tuple[Chosen, ...] = ()
     notes: tuple[str, ...] = ()
     """What the user should know: stale images, idle accelerators, who else decides."""
+    account: Mapping[str, str] = {}
+    """What a call needs beside the request, by the names of our settings: region, project, subscription ..."""
 
 
 class NativeProblem(NamedTuple):
