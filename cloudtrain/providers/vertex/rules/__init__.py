@@ -1,6 +1,6 @@
 """What the service would refuse, or do otherwise than it looks, and no message type says. Needs no vendor package.
 
-The pools' own rules are in pool_rules.py, those of scheduling in schedule_rules.py, those of the job as a whole here.
+The rules of pools and of scheduling have modules of their own; those of the job as a whole are here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.vertex.labels import MOST, label_flaws
 from cloudtrain.providers.vertex.places import flaw_of
-from cloudtrain.providers.vertex.pool_rules import pools_problems
 from cloudtrain.providers.vertex.reading import entries, region_of, section, text, value
-from cloudtrain.providers.vertex.schedule_rules import scheduling_problems
+from cloudtrain.providers.vertex.rules.pools import pools_problems
+from cloudtrain.providers.vertex.rules.scheduling import scheduling_problems
 from cloudtrain.spec.problems import shown
 
 LONGEST_DISPLAY_NAME = 128

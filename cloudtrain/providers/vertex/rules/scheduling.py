@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.base import NativeProblem
-from cloudtrain.providers.vertex.pool_rules import ACCELERATORS, AFFINITIES, REDUCTION_SERVER
 from cloudtrain.providers.vertex.reading import entries, named, seconds, section, text, value
+from cloudtrain.providers.vertex.rules.pools import ACCELERATORS, AFFINITIES, REDUCTION_SERVER
 
 Path = tuple[str | int, ...]
 

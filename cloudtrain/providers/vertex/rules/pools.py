@@ -102,7 +102,7 @@ def _container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Na
         names = environment({"containerSpec": container})
         missing = [name for name in ("CLOUDTRAIN_PROVIDER", "CLOUDTRAIN_SPEC", "CLOUDTRAIN_CODE") if name not in names]
         if missing:
-            text_ = f"lacks {', '.join(missing)}, which launch.py needs: add to the list instead of replacing it"
+            text_ = f"lacks {', '.join(missing)}, which launch.py needs: give variables in environment.env instead"
             yield NativeProblem((*path, "env"), text_)
 
 
