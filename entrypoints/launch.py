@@ -14,7 +14,8 @@ import sys
 import traceback
 from collections.abc import Mapping
 
-from cloudtrain_launch import cluster, exits, node
+from cloudtrain_launch import cluster, exits, node, report
+from cloudtrain_launch.contracts import places
 from cloudtrain_launch.errors import LaunchError
 from cloudtrain_launch.sink import EventSink, Sink, TextSink
 from cloudtrain_launch.spec import LaunchSpec
@@ -23,15 +24,23 @@ from cloudtrain_launch.spec import LaunchSpec
 def main(env: Mapping[str, str]) -> int:
     """Run this node's part of the job; returns its exit code."""
     try:
+        env = places.relocated(env)
         spec_path = env.get("CLOUDTRAIN_SPEC")
         if not spec_path:
             raise LaunchError("CLOUDTRAIN_SPEC is not set")
-        here = cluster.resolve(env)
-        spec = LaunchSpec.load(spec_path)
+        spec = LaunchSpec.load(spec_path, env.get("CLOUDTRAIN_ATTEMPT", ""))
+        here = cluster.resolve(env, spec)
     except LaunchError as error:
         print(f"cloudtrain launch: {error}", file=sys.stderr)
+        report.write_failure(places.failure_file(env), str(error))
         return error.exit_code
-    return node.main(env, spec, here, _sink(env, here.node))
+    code = node.main(env, spec, here, _sink(env, here.node))
+    given = exits.given_to(here.provider, code)
+    if given != code:
+        print(
+            f"cloudtrain launch: leaves with {given} instead of {code}, which {here.provider} would retry", flush=True
+        )
+    return given
 
 
 def _sink(env: Mapping[str, str], number: int) -> Sink:

@@ -25,8 +25,9 @@ _ELASTIC_SHUTDOWN_SECONDS = 60
 def serve(sock: socket.socket, config_path: str, forked: bool) -> NoReturn:
     """Load torch, wait for the word to go, run the workers, tell the outcome.
 
-    The word is ``{"nodes", "node", "processes", "run_id", "host", "port", "timeout"}``, the outcome ``{"kind":
-    "outcome", "error": text or null}``; what happened to each worker its warden has told the launcher itself.
+    The word is ``{"nodes", "node", "processes", "run_id", "host", "port", "timeout", "env"}`` (the last for the
+    workers, beside what they inherit), the outcome ``{"kind": "outcome", "error": text or null}``; what happened to
+    each worker its warden has told the launcher itself.
     """
     import torch.distributed.launcher.api  # noqa: F401 - the costly part, done while the nodes find each other
 
@@ -34,7 +35,9 @@ def serve(sock: socket.socket, config_path: str, forked: bool) -> NoReturn:
         line = lines.readline()
     if not line:  # the launcher is gone
         os._exit(1)
-    error = _run(json.loads(line), config_path, forked)
+    word = json.loads(line)
+    os.environ.update(word["env"])
+    error = _run(word, config_path, forked)
     sock.sendall(json.dumps({"kind": "outcome", "error": error}).encode() + b"\n")
     sys.stdout.flush()
     sys.stderr.flush()

@@ -9,7 +9,7 @@ import socket
 import sys
 from typing import Any
 
-from cloudtrain_launch import processes
+from cloudtrain_launch import helper, processes
 from cloudtrain_launch.agent import serve
 from cloudtrain_launch.channel import Channel
 from cloudtrain_launch.output import ShowLine, Stream
@@ -29,7 +29,8 @@ class AgentProcess:
         """The last lines of what it printed, elastic's own messages."""
         self.went = False
         self._selector = selector
-        self.pid, sock, output = _start(config_path, env)
+        launcher = os.getpid()
+        self.pid, sock, output = helper.fork(lambda sock: _serve_or_exec(sock, launcher, config_path, env))
         self._channel = Channel(sock)
         self._stream = Stream(output, log_path, self._remember, complain=show)
         selector.register(self._channel, selectors.EVENT_READ, self._hear)
@@ -67,28 +68,6 @@ class AgentProcess:
 
     def _remember(self, line: str) -> None:
         self.words = [*self.words[-19:], line]
-
-
-def _start(config_path: str, env: dict[str, str]) -> tuple[int, socket.socket, int]:
-    """Start the agent; returns its process id, our end of its channel, and the reading end of its output."""
-    ours, theirs = socket.socketpair()
-    reading, writing = os.pipe()
-    launcher = os.getpid()
-    pid = os.fork()
-    if pid:
-        theirs.close()
-        os.close(writing)
-        return pid, ours, reading
-    try:
-        os.setsid()
-        processes.default_signals()
-        null = os.open(os.devnull, os.O_RDONLY)
-        for source, target in ((null, 0), (writing, 1), (writing, 2)):
-            os.dup2(source, target)
-        processes.let_go_of_inherited(keep={theirs.fileno()})
-        _serve_or_exec(theirs, launcher, config_path, env)
-    finally:
-        os._exit(1)
 
 
 def _serve_or_exec(sock: socket.socket, launcher: int, config_path: str, env: dict[str, str]) -> None:

@@ -1,17 +1,19 @@
 """Which nodes there are, which one this is, and where its folders lie: read from the provider's contract.
 
-One resolver per provider: a function from the environment to a ``Cluster``. The provider is named by
-``CLOUDTRAIN_PROVIDER``; there is no guessing and no fallback to a single node.
+One resolver per provider (``contracts/``): a function from the environment and its files to a ``Cluster``.
+The provider is named by ``CLOUDTRAIN_PROVIDER``; there is no guessing and no fallback to a single node.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Callable
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 
+from cloudtrain_launch.contracts import reading
 from cloudtrain_launch.errors import LaunchError
+from cloudtrain_launch.spec import LaunchSpec
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,41 @@ class Cluster:
     """What the launchers of one run know and nobody else; node 0 admits no one without it."""
     folders: Mapping[str, str] = field(default_factory=dict)
     """Variable -> path on this node: ``CLOUDTRAIN_DATA_<CHANNEL>``, ``CLOUDTRAIN_OUTPUT_<NAME>``, the fixed ones."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Variable of a data folder that is made on the node -> where its content comes from."""
+    deliveries: Mapping[str, str] = field(default_factory=dict)
+    """Variable of a folder that is made on the node -> where its content is copied to at the end."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What the workers are given beside our own variables, unless the environment or the job sets it already."""
+    interface: str = ""
+    """The network interface that leads to the other nodes, where the contract names it."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """Name -> address, for names that no DNS knows (simulated nodes)."""
+    store_by_address: bool = False
+    """Whether node 0's name leads to ``port`` alone, so that anything else there must be reached by its address."""
+    hosts_by_address: bool = False
+    """Whether ``hosts`` holds made-up names, so that scripts are given the addresses node 0 sees instead."""
+    read_from: str = ""
+    """What the list of nodes was read from, for messages."""
 
     @property
     def nodes(self) -> int:
         """How many nodes the job has."""
         return len(self.hosts)
+
+    @property
+    def is_cloud(self) -> bool:
+        """Whether the node has to be prepared first: code, requirements, secrets and data are not there yet."""
+        return self.provider != "local"
+
+    @property
+    def head(self) -> str:
+        """Where node 0 is reached."""
+        return self.address_of(self.hosts[0])
+
+    def address_of(self, host: str) -> str:
+        """What to connect to for a name of ``hosts``."""
+        return self.addresses.get(host, host)
 
 
 FIXED_FOLDERS = (
@@ -47,58 +79,50 @@ FIXED_FOLDERS = (
     "CLOUDTRAIN_METRICS_DIR",
 )
 
+RESOLVERS = {name: f"cloudtrain_launch.contracts.{name}" for name in ("azureml", "local", "sagemaker", "vertex")}
+"""Provider -> the module whose ``resolve(env, spec)`` reads its contract."""
 
-def resolve(env: Mapping[str, str]) -> Cluster:
-    """The cluster as the environment describes it. Raises LaunchError with the variable that is missing or wrong."""
+
+def resolve(env: Mapping[str, str], spec: LaunchSpec) -> Cluster:
+    """The cluster as the environment describes it. Raises LaunchError with what is missing or wrong."""
     provider = env.get("CLOUDTRAIN_PROVIDER", "")
     if provider not in RESOLVERS:
         raise LaunchError(f"CLOUDTRAIN_PROVIDER is {provider!r}; this launcher knows {', '.join(sorted(RESOLVERS))}")
-    return RESOLVERS[provider](env)
+    found: Cluster = import_module(RESOLVERS[provider]).resolve(env, spec)
+    if spec.nodes and spec.nodes != found.nodes:
+        raise LaunchError(f"the job asks for {spec.nodes} nodes, but {found.read_from} names {found.nodes}")
+    return _with_harness(found, env)
 
 
-def _local(env: Mapping[str, str]) -> Cluster:
-    """Local mode: everything is in CLOUDTRAIN_* variables written by the local provider's contract."""
-    hosts = tuple(_need(env, "CLOUDTRAIN_HOSTS").split(","))
-    node = _number(env, "CLOUDTRAIN_NODE_RANK")
-    if not all(hosts):
-        raise LaunchError(f"CLOUDTRAIN_HOSTS has an empty name: {env['CLOUDTRAIN_HOSTS']!r}")
-    if not 0 <= node < len(hosts):
-        raise LaunchError(f"CLOUDTRAIN_NODE_RANK is {node}, but CLOUDTRAIN_HOSTS names {len(hosts)} nodes")
-    port = _number(env, "CLOUDTRAIN_PORT")
-    if not 1 <= port <= 65535:
-        raise LaunchError(f"CLOUDTRAIN_PORT is {port}, a port is from 1 to 65535")
-    return Cluster(
-        provider="local",
-        node=node,
-        hosts=hosts,
-        port=port,
-        listen_fd=_number(env, "CLOUDTRAIN_LISTEN_FD") if env.get("CLOUDTRAIN_LISTEN_FD") else None,
+def _with_harness(cluster: Cluster, env: Mapping[str, str]) -> Cluster:
+    """What may stand beside any contract: set by whoever simulates the nodes."""
+    return replace(
+        cluster,
+        port=reading.port(env, "CLOUDTRAIN_PORT") if env.get("CLOUDTRAIN_PORT") else cluster.port,
+        listen_fd=reading.number(env, "CLOUDTRAIN_LISTEN_FD") if env.get("CLOUDTRAIN_LISTEN_FD") else None,
         device=env.get("CLOUDTRAIN_NODE_DEVICE", "auto"),
         token=env.get("CLOUDTRAIN_TOKEN", ""),
-        folders={name: path for name, path in env.items() if _is_folder(name)},
+        addresses=reading.addresses(env, "CLOUDTRAIN_HOSTMAP"),
     )
+
+
+def named_folders(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables that name folders, with what they hold."""
+    return {name: value for name, value in env.items() if _is_folder(name)}
+
+
+def cloud_folders(env: Mapping[str, str]) -> dict[str, str]:
+    """The same where a request names them: the fixed ones must be there. Metrics lie below the output unless said."""
+    folders = named_folders(env)
+    if "CLOUDTRAIN_OUTPUT_DIR" in folders:
+        folders.setdefault("CLOUDTRAIN_METRICS_DIR", folders["CLOUDTRAIN_OUTPUT_DIR"].rstrip("/") + "/metrics")
+    for name in FIXED_FOLDERS:
+        reading.need(folders, name)
+    return folders
 
 
 def _is_folder(name: str) -> bool:
     return name in FIXED_FOLDERS or name.startswith(("CLOUDTRAIN_DATA_", "CLOUDTRAIN_OUTPUT_"))
-
-
-def _need(env: Mapping[str, str], name: str) -> str:
-    value = env.get(name)
-    if not value:
-        raise LaunchError(f"{name} is not set")
-    return value
-
-
-def _number(env: Mapping[str, str], name: str) -> int:
-    text = _need(env, name)
-    try:
-        return int(text)
-    except ValueError:
-        raise LaunchError(f"{name} is not a whole number: {text!r}") from None
-
-
-RESOLVERS: dict[str, Callable[[Mapping[str, str]], Cluster]] = {"local": _local}
 
 
 def make_folders(cluster: Cluster) -> None:

@@ -7,7 +7,7 @@ import re
 import socket
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cloudtrain_launch.cluster import Cluster
 from cloudtrain_launch.errors import LaunchError
@@ -44,13 +44,29 @@ def worker_environment(base: Mapping[str, str], spec: LaunchSpec, cluster: Clust
         NODE_RANK=str(cluster.node),
         **cluster.folders,
     )
+    for name, value in cluster.variables.items():
+        env.setdefault(name, value)
     env.update(framework_defaults(spec, cluster))
     env.update({name: substitute(text, cluster) for name, text in spec.env.items()})
     env.update(secrets(base))
-    interface = interface_towards(cluster)
+    interface = None if cluster.is_cloud else interface_towards(cluster)
     if interface:
         env.setdefault("GLOO_SOCKET_IFNAME", interface)
     return env
+
+
+def met_environment(env: Mapping[str, str], cluster: Cluster, address: str, hosts: Sequence[str]) -> dict[str, str]:
+    """What can be said only once the nodes have met, to be added to ``env``: in a cloud names may mean nothing before.
+
+    ``address`` is this node's own as seen from the others, ``hosts`` all nodes' addresses as node 0 sees them.
+    """
+    met = {}
+    interface = interface_of(address) if cluster.is_cloud and "GLOO_SOCKET_IFNAME" not in env else None
+    if interface:
+        met["GLOO_SOCKET_IFNAME"] = interface
+    if cluster.hosts_by_address:
+        met["CLOUDTRAIN_HOSTS"] = ",".join(hosts)
+    return met
 
 
 SECRET = "CLOUDTRAIN_SECRET_"
@@ -121,7 +137,7 @@ def interface_towards(cluster: Cluster) -> str | None:
     """
     if sys.platform != "linux":
         return None
-    target = cluster.hosts[0] if cluster.node else cluster.hosts[-1]
+    target = cluster.head if cluster.node else cluster.address_of(cluster.hosts[-1])
     try:
         family, _, _, _, address = socket.getaddrinfo(target, cluster.port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -129,7 +145,14 @@ def interface_towards(cluster: Cluster) -> str | None:
             own = probe.getsockname()[0]
     except (OSError, UnicodeError):
         return None
-    return next((name for _, name in socket.if_nameindex() if _address_of(name) == own), None)
+    return interface_of(own)
+
+
+def interface_of(address: str) -> str | None:
+    """The network interface with this address, on Linux."""
+    if sys.platform != "linux":
+        return None
+    return next((name for _, name in socket.if_nameindex() if _address_of(name) == address), None)
 
 
 def _address_of(interface: str) -> str | None:

@@ -16,3 +16,12 @@ PREEMPTED = 143
 def of_status(status: int) -> int:
     """Exit code of a process status as ``subprocess`` gives it: negative is a signal."""
     return status if status >= 0 else 128 - status
+
+
+_RETRIED_BY_VERTEX = (6, 11, 134, 139)
+"""Vertex AI takes these for a passing fault of the machine, and runs the whole job again, up to three times."""
+
+
+def given_to(provider: str, code: int) -> int:
+    """The code that this provider takes for what ``code`` means here."""
+    return FAILED if provider == "vertex" and code in _RETRIED_BY_VERTEX else code

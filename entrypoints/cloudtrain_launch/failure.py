@@ -34,7 +34,7 @@ class Failure:
     """One thing that went wrong."""
 
     kind: str
-    """exception, exit, signal, node-lost, start-timeout, not-started or launcher."""
+    """exception, exit, signal, node-lost, start-timeout, not-started, delivery or launcher."""
     node: int
     message: str
     time: float

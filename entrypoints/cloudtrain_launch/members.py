@@ -6,13 +6,15 @@ it shows who is missing at the start, spreads a failure or a preemption in milli
 node's launcher dies. A key in torch's store that everyone polls, the obvious alternative, cannot tell a dead node from
 a slow one, and needs torch loaded before anybody can be missed.
 
-What node k sends to node 0: ``hello``, then ``failure``, ``preempt``, ``joining``, ``done``, ``beat``. Node 0 passes
-these on to all others, and sends ``go`` (all are here; the port of torch's store) and ``refused``.
+What node k sends to node 0: ``hello``, then ``ready`` (prepared, the workers may start), ``failure``, ``preempt``,
+``joining``, ``done``, ``beat``. Node 0 passes these on to all others, and sends ``go`` (all are here and ready; where
+torch's store is) and ``refused``.
 """
 
 from __future__ import annotations
 
 import abc
+import contextlib
 import hmac
 import selectors
 import socket
@@ -51,6 +53,10 @@ class Members(abc.ABC):
     @abc.abstractmethod
     def missing(self) -> list[int]:
         """Nodes not connected yet."""
+
+    @abc.abstractmethod
+    def addresses(self) -> list[str]:
+        """This node's own address as a connection of it shows, then those of the nodes it is connected to, by rank."""
 
     def seconds_to_next_try(self) -> float:
         """When ``tick`` has something to do again before its usual time."""
@@ -126,6 +132,10 @@ class Head(Members):
 
     def missing(self) -> list[int]:
         return sorted(set(range(1, self.cluster.nodes)) - set(self._node_of.values()) - self._done)
+
+    def addresses(self) -> list[str]:
+        channels = [channel for channel, _ in sorted(self._node_of.items(), key=lambda item: item[1])]
+        return _addresses(channels)
 
     def leave(self) -> None:
         if self._listener:
@@ -210,6 +220,9 @@ class Member(Members):
     def missing(self) -> list[int]:
         return [] if self._head else [0]
 
+    def addresses(self) -> list[str]:
+        return _addresses([self._head] if self._head else [])
+
     def tick(self) -> None:
         super().tick()
         if self._head is None and time.monotonic() >= self._next_try:
@@ -221,7 +234,7 @@ class Member(Members):
         return BEAT_SECONDS if self._head else max(0.0, self._next_try - time.monotonic())
 
     def _connect(self) -> None:
-        host, port = self.cluster.hosts[0], self.cluster.port
+        host, port = self.cluster.head, self.cluster.port
         try:
             sock = socket.create_connection((host, port), timeout=_CONNECT_SECONDS)
         except (OSError, UnicodeError) as error:  # a label of a name may be too long to be looked up at all
@@ -250,6 +263,15 @@ class Member(Members):
     def _lost(self, channel: Channel) -> None:
         self._drop(channel)
         self.hear({"kind": "lost", "node": 0})
+
+
+def _addresses(channels: list[Channel]) -> list[str]:
+    """Both ends' addresses; those of the far end are left out where the connection has broken meanwhile."""
+    found = [channels[0].sock.getsockname()[0]] if channels else ["127.0.0.1"]
+    for channel in channels:
+        with contextlib.suppress(OSError):
+            found.append(channel.sock.getpeername()[0])
+    return found
 
 
 def _listen(cluster: Cluster) -> socket.socket:

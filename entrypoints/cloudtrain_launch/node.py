@@ -1,8 +1,11 @@
 """One node of a job, from its first process to its exit code.
 
-The launcher's loop. It waits for all nodes, lets torch elastic start the workers, and then only watches: a rank that
-fails, a node that is lost, a signal, a start that takes too long. What happens is decided once (``_fail``,
-``_preempt``), told to the other nodes, and ends in ``_stop``: SIGTERM for the workers, SIGKILL after a grace.
+The launcher's loop. In a cloud the node is prepared first (``prepare.py``), while it is in touch with the others
+already: a node that takes minutes to install something keeps nobody from hearing that another one has failed. When all
+nodes are here and ready, torch elastic starts the workers, and the loop only watches: a rank that fails, a node that is
+lost, a signal, a start that takes too long. What happens is decided once (``_fail``, ``_preempt``), told to the other
+nodes, and ends in ``_stop``: SIGTERM for the workers, SIGKILL after a grace. Last, whatever the end, the node's results
+are delivered (``deliver.py``), and no node leaves before all are done: platforms take the first exit for the job's.
 
 If this process is killed at any point the kernel kills the agent, the wardens and the scripts, and the other nodes see
 their connection break; nothing on disk needs repair, since only the end report is written here.
@@ -11,6 +14,7 @@ their connection break; nothing on disk needs repair, since only the end report 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import selectors
 import shutil
@@ -19,13 +23,16 @@ import socket
 import tempfile
 import time
 from collections.abc import Mapping
+from typing import Any, Callable
 
-from cloudtrain_launch import environ, exits, processes, report
+from cloudtrain_launch import environ, exits, layout, processes, report
 from cloudtrain_launch.agent_process import AgentProcess
 from cloudtrain_launch.channel import Message
 from cloudtrain_launch.cluster import Cluster, make_folders
+from cloudtrain_launch.contracts import places
 from cloudtrain_launch.errors import LaunchError
 from cloudtrain_launch.failure import Failure, describe_status, root_cause
+from cloudtrain_launch.helper import Chore
 from cloudtrain_launch.members import Head, Member, Members, reserve_port
 from cloudtrain_launch.sink import Sink
 from cloudtrain_launch.spec import LaunchSpec
@@ -36,6 +43,12 @@ from cloudtrain_launch.workers import Rank, Workers
 FAILURE_GRACE_SECONDS = 5.0
 """Between SIGTERM and SIGKILL once the job has failed: there is nothing left to save in agreement."""
 _LAST_WORDS_SECONDS = 2.0
+_DELIVERY_SECONDS = 600.0
+"""For the results of a job that has failed."""
+_AFTER_GRACE_SECONDS = 5.0
+"""For the results after a preemption, beyond the workers' grace: platforms wait somewhat longer than that."""
+_WAITING_SECONDS = 60.0
+"""Between two lines that say whom the nodes of a cloud are waiting for."""
 _TICK_SECONDS = 0.2
 
 
@@ -58,23 +71,30 @@ class Node:
         self._others_done: set[int] = set()
         self._told_done = False
         self._store_port: socket.socket | None = None
+        self._ready: set[int] = set()
+        self._agent: AgentProcess | None = None
+        self._preparation: Chore | None = None
+        self._delivery: Chore | None = None
+        self._deliver_until = math.inf
+        self._next_word = time.monotonic() + _WAITING_SECONDS if cluster.is_cloud else math.inf
         self._started = time.time()
         self._selector = selectors.DefaultSelector()
         processes.adopt_orphans()
         self._catch_signals()
         make_folders(cluster)
-        config, worker_env = self._worker_config(folder)
+        self._worker_env = environ.worker_environment(env, spec, cluster)
+        self._config_path = os.path.join(folder, "worker.json")
+        config = self._worker_config(folder)
         first = cluster.node * spec.processes_per_node
         self._ranks = [Rank(first + local, local) for local in range(spec.processes_per_node)]
         self._watch = StartWatch(self._ranks, config, spec.start_timeout)
         self._members: Members = (Member if cluster.node else Head)(cluster, spec, self._selector, self._hear_node)
-        logs = env.get("CLOUDTRAIN_LOG_DIR") or folder
-        self._workers = Workers(config, self._ranks, logs, self._selector, sink, self._hear_rank)
-        self._agent = AgentProcess(
-            os.path.join(folder, "worker.json"), worker_env, os.path.join(logs, f"node-{cluster.node}.log"),
-            lambda text: sink.line(None, text), self._selector,
-        )  # fmt: skip
-        sink.event("state", state="waiting")
+        self._logs = env.get("CLOUDTRAIN_LOG_DIR") or folder
+        self._workers = Workers(config, self._ranks, self._logs, self._selector, sink, self._hear_rank)
+        if cluster.is_cloud:
+            self._prepare(config.code)
+        else:
+            self._be_ready()
 
     def run(self) -> int:
         """From here to the exit code."""
@@ -88,20 +108,50 @@ class Node:
 
     # -- beginning ---------------------------------------------------------------------------------------------------
 
-    def _worker_config(self, folder: str) -> tuple[WorkerConfig, dict[str, str]]:
+    def _worker_config(self, folder: str) -> WorkerConfig:
         entrypoints = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        env = environ.worker_environment(self._env, self.spec, self.cluster)
-        env["PYTHONPATH"] = os.pathsep.join(p for p in (entrypoints, env.get("PYTHONPATH", "")) if p)
+        python_path = (entrypoints, self._worker_env.get("PYTHONPATH", ""))
+        self._worker_env["PYTHONPATH"] = os.pathsep.join(filter(None, python_path))
         config = WorkerConfig(
             kind=self.spec.kind,
             target=self.spec.target,
             args=[environ.substitute(text, self.cluster) for text in self.spec.args],
-            code=os.path.join(os.path.dirname(self._env["CLOUDTRAIN_SPEC"]), self.spec.code),
+            code=self._code_folder(folder),
             entrypoints=entrypoints,
             folder=folder,
         )
-        config.save(os.path.join(folder, "worker.json"))
-        return config, env
+        config.save(self._config_path)
+        return config
+
+    def _code_folder(self, folder: str) -> str:
+        if self.cluster.is_cloud and self._env.get("CLOUDTRAIN_CODE"):
+            return layout.code(folder)
+        return os.path.join(os.path.dirname(self._env["CLOUDTRAIN_SPEC"]), self.spec.code)
+
+    def _prepare(self, code: str) -> None:
+        """Only here, and in ``_has_delivered``, is imported what local mode does without."""
+        from cloudtrain_launch import banner, prepare
+
+        self.sink.event("state", state="preparing")
+        for line in banner.lines(self.cluster, self._env, self._worker_env):
+            self.sink.line(None, line)
+        self._preparation = self._chore(lambda: prepare.run(self._env, self.spec, self.cluster, code))
+
+    def _chore(self, work: Callable[[], dict[str, Any]]) -> Chore:
+        return Chore(work, self._node_log, lambda text: self.sink.line(None, text), self._selector)
+
+    @property
+    def _node_log(self) -> str:
+        return os.path.join(self._logs, f"node-{self.cluster.node}.log")
+
+    def _be_ready(self) -> None:
+        """Start the agent, which loads torch while the nodes wait for each other."""
+        self._agent = AgentProcess(
+            self._config_path, self._worker_env, self._node_log, lambda text: self.sink.line(None, text), self._selector
+        )
+        self._ready.add(self.cluster.node)
+        self._members.tell("ready")
+        self.sink.event("state", state="waiting")
 
     def _catch_signals(self) -> None:
         """Signals become entries of a list, and wake the loop through a socket."""
@@ -143,16 +193,39 @@ class Node:
             self._preempt()
 
     def _note_ended(self, ended: Mapping[int, int]) -> None:
-        status = ended.get(self._agent.pid)
-        if status is None:
+        for process, judge in (
+            (self._agent, self._judge_agent),
+            (self._preparation, self._judge_preparation),
+            (self._delivery, self._judge_delivery),
+        ):
+            if process and process.pid in ended:
+                process.status = ended[process.pid]
+                self._step_once_more_for_last_words()
+                judge(process.status)
+
+    def _judge_agent(self, status: int) -> None:
+        if self._agent is None or self._stopping or self._workers_succeeded:
             return
-        self._agent.status = status
-        self._step_once_more_for_last_words()
         error = self._agent.outcome.get("error") if self._agent.outcome else describe_status(status)
-        if error and not self._stopping and not self._workers_succeeded:
+        if error:
             kind = "launcher" if self._workers.started else "not-started"
             self._fail(self._failure(kind, f"node {self.cluster.node}: torch elastic's agent: {error}",
                                      traceback="\n".join(self._agent.words)))  # fmt: skip
+
+    def _judge_preparation(self, _: int) -> None:
+        outcome = self._preparation.outcome if self._preparation and not self._stopping else None
+        if outcome and "error" in outcome:
+            self._fail(self._failure("launcher", f"node {self.cluster.node}: {outcome['error']}"))
+        elif outcome:
+            self._worker_env.update(outcome["env"])
+            self._be_ready()
+
+    def _judge_delivery(self, _: int) -> None:
+        error = self._delivery.outcome.get("error") if self._delivery else None
+        if error and self._stopping:  # the end has its cause already
+            self.sink.line(None, error)
+        elif error:
+            self._fail(self._failure("delivery", f"node {self.cluster.node}: {error}"))
 
     def _step_once_more_for_last_words(self) -> None:
         """What the agent and the wardens wrote just before their end is heard before their end is judged."""
@@ -164,16 +237,40 @@ class Node:
         if self._stopping:
             return
         missing = self._members.missing()
-        if not self._agent.went and self.cluster.node == 0 and not missing:
-            self._store_port = reserve_port()
-            self._members.tell("go", port=self._store_port.getsockname()[1])
-            self._go(self._store_port.getsockname()[1])
-        if self._watch.gathering_is_late(reserve=0 if missing else 10.0):
+        if not self._went and self.cluster.node == 0 and not missing and len(self._ready) == self.cluster.nodes:
+            self._all_go()
+        elif not self._went and self.cluster.node == 0 and time.monotonic() > self._next_word:
+            self._say_who_is_awaited(missing)
+        # A node that is connected may go on preparing itself for as long as it takes; who waits for it cannot know.
+        reserve = 0.0 if missing else math.inf if self.cluster.is_cloud else 10.0
+        if self._watch.gathering_is_late(reserve):
             self._fail(self._failure("not-started", self._who_is_missing(missing)))
         late = self._watch.late()
         if late:
             rank, message, stack = late
             self._fail(self._failure("start-timeout", f"node {self.cluster.node}: {message}", rank, traceback=stack))
+
+    def _all_go(self) -> None:
+        """Node 0: everyone is here and ready."""
+        self._store_port = reserve_port()
+        addresses = self._members.addresses()
+        host = addresses[0] if self.cluster.store_by_address or self._is_alone_in_a_cloud else self.cluster.head
+        where = {"host": host, "port": self._store_port.getsockname()[1], "hosts": addresses}
+        self._members.tell("go", **where)
+        self._go(**where)
+
+    def _say_who_is_awaited(self, missing: list[int]) -> None:
+        self._next_word = time.monotonic() + _WAITING_SECONDS
+        preparing = sorted(set(range(self.cluster.nodes)) - self._ready - set(missing))
+        for nodes, what in ((missing, "to connect"), (preparing, "to be prepared")):
+            if nodes:
+                names = ", ".join(f"node {node} ({self.cluster.hosts[node]})" for node in nodes)
+                self.sink.line(None, f"waiting for {names} {what}")
+
+    @property
+    def _is_alone_in_a_cloud(self) -> bool:
+        """Its own name may not even lead to itself."""
+        return self.cluster.is_cloud and self.cluster.nodes == 1
 
     def _who_is_missing(self, missing: list[int]) -> str:
         limit = f"within {self.spec.start_timeout:g} s"
@@ -183,14 +280,27 @@ class Node:
         return f"{names} did not connect to node 0 {limit}"
 
     def _check_end(self) -> None:
-        if self._workers_succeeded and not self._told_done and not self._stopping:
+        if self._stopping:
+            if self._leave_at is None and (self._delivery or self._own_work_ended) and self._has_delivered():
+                self._told_done = True
+                self._members.tell("done")
+                # The others' failures are heard for a moment, so that all nodes name the same cause, and their results
+                # are awaited.
+                until = self._deliver_until if self.cluster.deliveries else 0.0
+                self._leave_at = max(time.monotonic(), until) + _LAST_WORDS_SECONDS
+        elif self._workers_succeeded and not self._told_done and self._has_delivered():
             self._told_done = True
             self._members.tell("done")
-        if self._stopping and self._leave_at is None and self._own_work_ended:
-            self._told_done = True
-            self._members.tell("done")
-            # The others' failures are heard for a moment, so that all nodes name the same cause.
-            self._leave_at = time.monotonic() + _LAST_WORDS_SECONDS
+
+    def _has_delivered(self) -> bool:
+        """Start delivering the results, once; True when that is over, or there is nothing to deliver."""
+        if not self.cluster.deliveries or not self._went:
+            return True
+        if self._delivery is None:
+            from cloudtrain_launch import deliver
+
+            self._delivery = self._chore(lambda: deliver.run(self._env, self.cluster))
+        return not self._delivery.runs
 
     def _is_over(self) -> bool:
         others = set(range(self.cluster.nodes)) - {self.cluster.node}
@@ -211,15 +321,22 @@ class Node:
     @property
     def _own_work_ended(self) -> bool:
         """Stopping, and nothing is left to stop."""
-        return self._agent.status is not None and not processes.descendants(os.getpid())
+        agent_ended = self._agent is None or self._agent.status is not None
+        return agent_ended and not processes.descendants(os.getpid())
+
+    @property
+    def _went(self) -> bool:
+        return self._agent is not None and self._agent.went
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
     def _hear_node(self, message: Message) -> None:
         """Another node's launcher says something."""
         kind, node = message.get("kind"), message.get("node", 0)
-        if kind == "go" and not self._stopping:
-            self._go(message["port"])
+        if kind == "ready":
+            self._ready.add(node)
+        elif kind == "go" and not self._stopping:
+            self._go(message["host"], message["port"], message["hosts"])
         elif kind == "failure":
             with contextlib.suppress(ValueError, AttributeError, KeyError):
                 self._fail(Failure.from_message(message["failure"]), told=True)
@@ -278,7 +395,9 @@ class Node:
         ours = {-signal.SIGTERM, exits.PREEMPTED, -signal.SIGKILL if self._killing else 0}
         return self._preempted or status in ours
 
-    def _go(self, port: int) -> None:
+    def _go(self, host: str, port: int, hosts: list[str]) -> None:
+        if self._agent is None:
+            return
         self.sink.event("state", state="starting")
         self._watch.went()
         self._agent.go(
@@ -286,9 +405,10 @@ class Node:
             node=self.cluster.node,
             processes=self.spec.processes_per_node,
             run_id=self.spec.run_id,
-            host=self.cluster.hosts[0],
+            host=host,
             port=port,
             timeout=int(self.spec.start_timeout) + 1,
+            env=environ.met_environment(self._worker_env, self.cluster, self._members.addresses()[0], hosts),
         )
 
     def _failure(self, kind: str, message: str, rank: Rank | None = None, traceback: str | None = None) -> Failure:
@@ -316,16 +436,23 @@ class Node:
             self.sink.event("state", state="stopping")
             self._workers.signal(signal.SIGTERM, but)
         when = time.monotonic() + grace
+        to_deliver = _AFTER_GRACE_SECONDS if self._preempted else _DELIVERY_SECONDS
+        self._deliver_until = min(self._deliver_until, when + to_deliver)
         self._kill_at = when if self._kill_at is None else min(self._kill_at, when)
 
     def _kill_when_due(self) -> None:
         """After SIGTERM: the agent goes as soon as no rank runs; whatever is left goes when the grace is over."""
         if self._kill_at is None:
             return
+        if self._delivery:
+            if self._delivery.runs and time.monotonic() > self._deliver_until:
+                self.sink.line(None, "no time is left to deliver the results; what was not delivered is lost")
+                self._note_ended(processes.kill_descendants(os.getpid()))
+            return
         nothing_runs = not self._workers.started or self._workers.all_ended
-        if nothing_runs:
+        if self._agent and nothing_runs:
             self._agent.kill()
-        if time.monotonic() > self._kill_at or (nothing_runs and self._agent.status is not None):
+        if time.monotonic() > self._kill_at or (nothing_runs and (not self._agent or self._agent.status is not None)):
             self._killing = True
             self._workers.kill()
             if time.monotonic() > self._kill_at + 1.0 or nothing_runs:
@@ -338,10 +465,14 @@ class Node:
         self._step_once_more_for_last_words()
         self._members.leave()
         self._workers.finish()
-        self._agent.finish()
+        for process in (self._agent, self._preparation, self._delivery):
+            if process:
+                process.finish()
         outcome, code = self._outcome()
         end = report.build(self.cluster.node, outcome, code, self._started, self._ranks, self._failures)
         report.deliver(end, self._env.get("CLOUDTRAIN_NODE_DIR"), self.sink)
+        if end["root"] and outcome == "failed":
+            report.write_failure(places.failure_file(self._env), end["root"]["message"], end["root"]["traceback"])
         signal.set_wakeup_fd(-1)
         return code
 
@@ -363,13 +494,14 @@ def main(env: Mapping[str, str], spec: LaunchSpec, cluster: Cluster, sink: Sink)
     folder = None
     try:
         folder = _temporary_folder(env)
-        return Node(spec, cluster, sink, env, folder).run()
+        return Node(spec, layout.placed(cluster, spec, folder), sink, env, folder).run()
     except (LaunchError, OSError) as error:
         code = error.exit_code if isinstance(error, LaunchError) else exits.LAUNCHER
         failure = Failure("launcher", cluster.node, f"node {cluster.node}: {error}", time.time())
         processes.kill_descendants(os.getpid())
         end = report.build(cluster.node, "failed", code, failure.time, [], [failure])
         report.deliver(end, env.get("CLOUDTRAIN_NODE_DIR"), sink)
+        report.write_failure(places.failure_file(env), failure.message)
         return code
     finally:
         sink.close()

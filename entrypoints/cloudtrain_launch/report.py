@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -42,6 +43,28 @@ def deliver(report: Report, folder: str | None, sink: Sink) -> None:
     if sink.wants_words:
         _say(report, sink)
     _write(report, folder, sink)
+
+
+FAILURE_CHARACTERS = 1024
+"""What SageMaker reads of a failure file."""
+
+
+def write_failure(path: str, message: str, traceback: str | None = None) -> None:
+    """The reason for the platform to show: the message, and as much of the traceback's end as fits behind it.
+
+    A file that is there already is the script's own word, and stays. One that cannot be written must not hide the
+    failure itself, which the log has.
+    """
+    if not path:
+        return
+    text = message[:FAILURE_CHARACTERS]
+    room = FAILURE_CHARACTERS - len(text) - 1
+    if traceback and room > 0:
+        text += "\n" + traceback.strip()[-room:]
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "x", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
 
 
 def _write(report: Report, folder: str | None, sink: Sink) -> None:

@@ -33,12 +33,22 @@ class LaunchSpec:
     """Seconds after which a node that says nothing is lost, though its connection is not closed. Launchers say
     something every 2 s."""
     code: str = "."
-    """Folder of the code; relative to the spec file."""
+    """Folder of the code; relative to the spec file. Not looked at where the code comes as an archive."""
+    nodes: int = 0
+    """How many nodes the job has; 0 where the spec does not say."""
+    requirements: str = ""
+    """A requirements file within the code, to be installed on every node first."""
+    channels: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Data channel -> ``mode`` (mount or download) and ``shard`` (replicate or by-object), where the provider leaves
+    that to the launcher."""
     version: int = 1
 
     @classmethod
-    def load(cls, path: str) -> LaunchSpec:
-        """Read a spec file. Raises LaunchError if it is missing, broken, or of a version unknown here."""
+    def load(cls, path: str, attempt: str = "") -> LaunchSpec:
+        """Read a spec file. Raises LaunchError if it is missing, broken, or of a version unknown here.
+
+        ``attempt`` is the environment's CLOUDTRAIN_ATTEMPT, which goes before the file's: attempts share the file.
+        """
         try:
             with open(path, encoding="utf-8") as file:
                 data = json.load(file)
@@ -51,7 +61,15 @@ class LaunchSpec:
         problem = _problem(data)
         if problem:
             raise LaunchError(f"{path}: {problem}")
+        if attempt:
+            data["attempt"] = _attempt(attempt)
         return cls(**{**data, "args": tuple(data.get("args", ()))})
+
+
+def _attempt(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise LaunchError(f"CLOUDTRAIN_ATTEMPT is {text!r}, which is not a whole number from 1")
+    return int(text)
 
 
 def _problem(data: Mapping[str, Any]) -> str | None:
@@ -77,11 +95,21 @@ def _are_texts(values: object) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
+def _are_channels(values: object) -> bool:
+    return isinstance(values, dict) and all(
+        isinstance(channel, dict) and all(value in _CHANNEL.get(key, ()) for key, value in channel.items())
+        for channel in values.values()
+    )
+
+
+_CHANNEL = {"mode": ("mount", "download"), "shard": ("replicate", "by-object")}
+
 _SHAPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("text", lambda value: isinstance(value, str)),
     "int": ("a whole number from 1", lambda value: type(value) is int and value >= 1),
     "float": ("a number from 0", lambda value: _is_number(value) and value >= 0),
     "tuple[str, ...]": ("a list of texts", _are_texts),
+    "dict[str, dict[str, str]]": ("channels with mode mount|download and shard replicate|by-object", _are_channels),
     "dict[str, str]": ("an object of texts", lambda value: isinstance(value, dict) and _are_texts([*value.values()])),
 }
 """A field's annotation -> what it is called, and whether a value of the file is one."""

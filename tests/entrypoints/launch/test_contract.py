@@ -19,8 +19,14 @@ from tests.entrypoints.launch.nodes import Job
         ({"CLOUDTRAIN_SPEC": None}, "CLOUDTRAIN_SPEC is not set"),
         ({"CLOUDTRAIN_SPEC": ""}, "CLOUDTRAIN_SPEC is not set"),
         ({"CLOUDTRAIN_SPEC": "/no/spec.json"}, "cannot read the launch spec /no/spec.json: [Errno 2] No such file"),
-        ({"CLOUDTRAIN_PROVIDER": None}, "CLOUDTRAIN_PROVIDER is ''; this launcher knows local"),
-        ({"CLOUDTRAIN_PROVIDER": "mars"}, "CLOUDTRAIN_PROVIDER is 'mars'; this launcher knows local"),
+        (
+            {"CLOUDTRAIN_PROVIDER": None},
+            "CLOUDTRAIN_PROVIDER is ''; this launcher knows azureml, local, sagemaker, vertex",
+        ),
+        (
+            {"CLOUDTRAIN_PROVIDER": "mars"},
+            "CLOUDTRAIN_PROVIDER is 'mars'; this launcher knows azureml, local, sagemaker, vertex",
+        ),
         ({"CLOUDTRAIN_HOSTS": None}, "CLOUDTRAIN_HOSTS is not set"),
         ({"CLOUDTRAIN_HOSTS": "a,,b"}, "CLOUDTRAIN_HOSTS has an empty name: 'a,,b'"),
         ({"CLOUDTRAIN_NODE_RANK": None}, "CLOUDTRAIN_NODE_RANK is not set"),

@@ -1,0 +1,71 @@
+"""A node's results where the provider does not take them itself: copied to their place when the workers have ended.
+
+After a failure and a preemption, too, as far as the time goes: what was measured until then is worth having.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any, Callable
+
+from cloudtrain_launch import aws, objects
+from cloudtrain_launch.cluster import Cluster
+from cloudtrain_launch.errors import LaunchError
+
+
+def check(cluster: Cluster, env: Mapping[str, str]) -> None:
+    """Before the training: whether every target can be delivered to at all."""
+    for variable, target in cluster.deliveries.items():
+        _copier(variable, cluster.folders[variable], target, env)
+
+
+def run(env: Mapping[str, str], cluster: Cluster) -> dict[str, Any]:
+    """Deliver everything, and what can be delivered if something cannot. Returns ``{"error": text}`` then."""
+    errors = []
+    for variable, target in cluster.deliveries.items():
+        folder = cluster.folders[variable]
+        try:
+            keys = objects.keys(folder)
+            objects.for_each(keys, _copier(variable, folder, target, env))
+        except Exception as error:  # noqa: BLE001 - the client's own errors are many, and the other results are to go
+            errors.append(f"{_name(variable)} could not be delivered to {target}: {error}")
+            continue
+        if keys:
+            print(f"{_name(variable)}: {len(keys)} files delivered to {target}", flush=True)
+    return {"error": "; ".join(errors)} if errors else {}
+
+
+def _name(variable: str) -> str:
+    """As the job file has it."""
+    if variable == "CLOUDTRAIN_METRICS_DIR":
+        return "metrics"
+    return "outputs." + variable[len("CLOUDTRAIN_OUTPUT_") :].lower()
+
+
+def _copier(variable: str, source: str, target: str, env: Mapping[str, str]) -> Callable[[str], None]:
+    """A function that takes the file with a key in ``source`` to ``target``."""
+    scheme, _, rest = target.partition("://")
+    if scheme == "s3" and rest:
+        return _to_s3(source, rest, aws.client("s3", _name(variable), env))
+    folder = rest if scheme == "file" else target
+    if not os.path.isabs(folder):
+        raise LaunchError(f"{variable} is {target!r}; results are delivered to s3://bucket/path, file:// or a path")
+
+    def to_folder(key: str) -> None:
+        place = os.path.join(folder, key)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        shutil.copyfile(os.path.join(source, key), place)
+
+    return to_folder
+
+
+def _to_s3(source: str, target: str, client: Any) -> Callable[[str], None]:
+    bucket, _, prefix = target.partition("/")
+    prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
+
+    def to_s3(key: str) -> None:
+        client.upload_file(os.path.join(source, key), bucket, prefix + key)
+
+    return to_s3
