@@ -6,11 +6,10 @@ from Vertex AI's AcceleratorType. Memory is the vendor's label, per device; empt
 
 from __future__ import annotations
 
-import csv
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
+from cloudtrain.catalog.tables import Row, rows
 from cloudtrain.errors import did_you_mean
 
 
@@ -20,6 +19,8 @@ class Accelerator(NamedTuple):
     name: str
     memory_gib: int | None
     aliases: tuple[str, ...]
+    source: str
+    as_of: str
 
 
 class UnknownAccelerator(LookupError):
@@ -29,11 +30,7 @@ class UnknownAccelerator(LookupError):
 @cache
 def accelerators() -> tuple[Accelerator, ...]:
     """All rows, in the order of the file."""
-    with Path(__file__).with_name("accelerators.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            Accelerator(row["name"], int(row["memory_gib"] or 0) or None, tuple(row["aliases"].split()))
-            for row in csv.DictReader(file)
-        )
+    return tuple(_accelerator(row) for row in rows("accelerators"))
 
 
 def accelerator(spelling: str) -> Accelerator:
@@ -49,6 +46,11 @@ def meant(spelling: str) -> tuple[Accelerator, ...]:
     exact, family = _by_spelling().get(_plain(spelling)), f"{_plain(spelling)}-"
     found = tuple(row for row in accelerators() if row == exact or (spelling and row.name.startswith(family)))
     return found or (accelerator(spelling),)
+
+
+def _accelerator(row: Row) -> Accelerator:
+    memory = int(row["memory_gib"]) if row["memory_gib"] else None
+    return Accelerator(row["name"], memory, tuple(row["aliases"].split()), row["source"], row["as_of"])
 
 
 @cache

@@ -8,9 +8,8 @@ Everything is decided on the dates of the data, never on today's: the same job g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cloudtrain.catalog.tables import CLOUDS, Row, rows
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 OWN = "name one in environment.image"
 
 
-@dataclass(frozen=True)
-class Image:
+class Image(NamedTuple):
     """An image, and why this one."""
 
     uri: str

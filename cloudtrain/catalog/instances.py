@@ -7,8 +7,8 @@ choose("sagemaker", "A100-80GB", 8).instance   the smallest that fits, with the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from cloudtrain.catalog.accelerators import meant
 from cloudtrain.catalog.tables import CLOUDS, Row, number, rows
@@ -19,8 +19,7 @@ _LEAST_VCPUS = 4
 _LEAST_VCPUS_CPU = 2
 
 
-@dataclass(frozen=True)
-class Instance:
+class Instance(NamedTuple):
     """A machine type of one cloud; on Vertex AI's N1 one such row for every accelerator and count it may carry."""
 
     provider: str
@@ -53,8 +52,7 @@ class Instance:
     """What else is to be said of the row."""
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """A machine, and why this one."""
 
     instance: Instance

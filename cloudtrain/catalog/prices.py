@@ -7,9 +7,8 @@ of a job.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cloudtrain.catalog.tables import Row, number, rows
 
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 REFERENCE = "infrastructure list price, managed fee not included"
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(NamedTuple):
     """List prices of one machine in one region, before any discount by contract."""
 
     on_demand: float | None

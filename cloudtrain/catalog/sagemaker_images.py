@@ -14,12 +14,17 @@ if TYPE_CHECKING:
 
 def pick(region: str, torch: str | None, instance: Instance) -> Image:
     """The newest image that fits, of those whose registry account is known unless another is asked for."""
-    account = _account(region)
-    there = [row for row in rows("images_sagemaker") if row["torch"] not in account["without"].split()]
+    registry, there = of_region(region)
     row, reason = _asked(torch, there, instance) if torch else _default(there, instance)
     tag = row["gpu_tag"] if instance.accelerator else row["cpu_tag"]
-    uri = f"{account['account']}.dkr.ecr.{region}.{account['dns_suffix']}/{row['repository']}:{tag}"
-    return Image(uri, row["torch"], reason, tuple(_notes(row, instance)))
+    return Image(f"{registry}/{row['repository']}:{tag}", row["torch"], reason, tuple(_notes(row, instance)))
+
+
+def of_region(region: str) -> tuple[str, list[Row]]:
+    """The registry of a region and the images that are there. Raises NoImage."""
+    account = _account(region)
+    there = [row for row in rows("images_sagemaker") if row["torch"] not in account["without"].split()]
+    return f"{account['account']}.dkr.ecr.{region}.{account['dns_suffix']}", there
 
 
 def _account(region: str) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 CLOUDS = ("sagemaker", "vertex", "azureml")
 
@@ -15,8 +15,8 @@ Row = Mapping[str, str]
 @cache
 def rows(name: str) -> tuple[Row, ...]:
     """All rows of ``NAME.csv`` in the order of the file; an empty cell is an empty text."""
-    text = files("cloudtrain.catalog").joinpath(f"{name}.csv").read_text(encoding="utf-8")
-    return tuple(csv.DictReader(text.splitlines()))
+    with Path(__file__).with_name(f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
 
 
 def number(cell: str) -> float | None:

@@ -22,7 +22,7 @@ def pick(region: str, torch: str | None, instance: Instance) -> Image:
         raise NoImage(f"Google's prebuilt image with torch {row['torch']}: {reason}: {_OWN}")
     reason = "Google's prebuilt image with torch" if torch else "newest prebuilt image of Google:"
     return Image(
-        f"{_host(region)}/vertex-ai/training/{row[tag]}", row["torch"], f"{reason} {row['torch']}", _notes(row)
+        f"{registry(region)}/vertex-ai/training/{row[tag]}", row["torch"], f"{reason} {row['torch']}", _notes(row)
     )
 
 
@@ -35,7 +35,8 @@ def _asked(torch: str, there: list[Row]) -> Row:
     raise NoImage(f"Google has no prebuilt image with torch {torch}; it has {has}, no patch release published: {_OWN}")
 
 
-def _host(region: str) -> str:
+def registry(region: str) -> str:
+    """The host of Google's images for a region. Raises NoImage."""
     known = rows("registries_vertex")
     for row in known:
         if region.startswith(row["region_prefix"]):

@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "schema": ("cloudtrain.cli.schema", "Print the JSON Schema of the job file."),
     "render": ("cloudtrain.cli.render", "Show the native request of SageMaker, Vertex AI or Azure ML."),
     "bundle": ("cloudtrain.cli.bundle", "Show or write what code ships with a job."),
+    "catalog": ("cloudtrain.cli.catalog", "Machines, accelerators, images, prices: what each cloud has."),
     "run": ("cloudtrain.cli.run", "Train here, on N simulated nodes of M processes."),
 }
 

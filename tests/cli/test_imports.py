@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import click
 import pytest
@@ -28,9 +29,14 @@ OPTIONS = {
     "validate": {"files", "--json"},
     "schema": set[str](),
     "bundle": {"job", "--list", "--output", "--why", "--json"},
+    "catalog": set[str](),
+    "catalog accelerators": {"--json"},
+    "catalog features": {"--provider", "--json"},
+    "catalog images": {"--provider", "--region", "--json"},
+    "catalog instances": {"--accelerator", "--provider", "--min-accelerators", "--region", "--json"},
     "run": {
         "job", "args", "--nodes", "--processes", "--isolation", "--engine", "--device", "--data", "--ranks", "--grace",
-        "--start-timeout", "--resume", "--live", "--plain", "--quiet", "--json",
+        "--start-timeout", "--resume", "--as", "--live", "--plain", "--quiet", "--json",
     },
 }  # fmt: skip
 
@@ -91,12 +97,21 @@ def test_public_names() -> None:
 
 
 def test_verbs_and_their_options() -> None:
-    context = click.Context(cli)
     found = {}
-    for verb in cli.list_commands(context):
-        command = cli.get_command(context, verb)
-        assert command is not None and command.help, verb
+    for verb, command in _commands(cli, ""):
+        assert command.help, verb
         found[verb] = {
             name for p in command.params for name in [*p.opts, *p.secondary_opts] if len(name) != 2
         }  # less short spellings such as -o
     assert found == OPTIONS
+
+
+def _commands(group: click.Group, above: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command, those of a verb that is a group by both names."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None, name
+        yield above + name, command
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{above}{name} ")
