@@ -29,7 +29,7 @@ _CURATED = re.compile(r"AzureML-[A-Za-z0-9._-]+[:@].+")
 _MOUNTS = {
     "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": (
         "60",
-        "seconds until a file of another node is seen; the service's own: never",
+        "seconds until another node's file is seen; the service's own: never",
     ),
     "DATASET_UNMOUNT_TIMEOUT_SECONDS": ("600", "for the last checkpoint to reach the datastore; the service's own: 30"),
 }

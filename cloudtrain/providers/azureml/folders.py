@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.providers.azureml.form import DATASTORE_PATH, INPUT_PATH
+from cloudtrain.providers.azureml.form import DATASTORE_PATH, INPUT_FORMS, INPUT_PATH, OUTPUT_FORM
 from cloudtrain.spec.fields import for_provider
 from cloudtrain.spec.problems import shown
 
@@ -32,9 +32,6 @@ FOLDERS = {
 _MODES = {"mount": "ro_mount", "download": "download"}
 # The platform also sets a variable of each output's bare name (seen in a dump of a node's environment).
 _TAKEN = frozenset({"PATH", "HOME", "USER", "SHELL", "LANG", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD"})
-
-_DATA_FORMS = "azureml://datastores/NAME/paths/FOLDER, azureml:ASSET:VERSION, wasbs://, abfss:// or https://"
-_OUTPUT_FORM = "azureml://datastores/NAME/paths/FOLDER: Azure ML writes to datastores only"
 
 
 def inputs_of(job: Job) -> dict[str, Any]:
@@ -102,7 +99,7 @@ def _data_problems(job: Job) -> Iterator[tuple[Path, str]]:
         if uri is None:
             yield path, f"has no place for azureml: give data.{name}.uri.azureml"
         elif not INPUT_PATH.fullmatch(uri):
-            yield _at(path, channel.uri), f"{shown(uri)} is no place that Azure ML reads; it reads {_DATA_FORMS}"
+            yield _at(path, channel.uri), f"{shown(uri)} is no place that Azure ML reads; it reads {INPUT_FORMS}"
 
 
 def _place_problems(path: Path, place: PerProvider[str]) -> Iterator[tuple[Path, str]]:
@@ -110,7 +107,7 @@ def _place_problems(path: Path, place: PerProvider[str]) -> Iterator[tuple[Path,
     if uri is None:
         yield path, f"has no place for azureml: give {'.'.join(map(str, path))}.azureml"
     elif not DATASTORE_PATH.fullmatch(uri):
-        yield _at(path, place), f"{shown(uri)} is no place that Azure ML writes to; write {_OUTPUT_FORM}"
+        yield _at(path, place), f"{shown(uri)} is no place that Azure ML writes to; write {OUTPUT_FORM}"
 
 
 def _at(path: Path, value: PerProvider[str]) -> Path:

@@ -38,6 +38,8 @@ INPUT_PATH = re.compile(
     rf"azureml://{_DATASTORE}|azureml://registries/[^/]+/data/{_ASSET}/(?:versions|labels)/[^/]+"
     rf"|azureml:{_ASSET}[:@][A-Za-z0-9._-]+|azureml:/subscriptions/.+|(?:wasbs?|abfss|https?)://[^/].*"
 )
+INPUT_FORMS = "azureml://datastores/NAME/paths/FOLDER, azureml:ASSET:VERSION, wasbs://, abfss:// or https://"
+OUTPUT_FORM = "azureml://datastores/NAME/paths/FOLDER: Azure ML writes to datastores only"
 ENVIRONMENT = re.compile(
     rf"azureml://registries/[^/]+/environments/{_ASSET}/(?:versions|labels)/[^/]+"
     rf"|azureml:{_ASSET}[:@][A-Za-z0-9._-]+|azureml:/subscriptions/.+"
@@ -66,14 +68,18 @@ JOB = (
     "environment_variables", "compute", "resources", "distribution", "inputs", "outputs", "limits", "identity",
     "queue_settings", "services", "parent_job_name",
 )  # fmt: skip
-DROPPED = ("id", "status", "creation_context", "log_files", "parameters")
-"""Set by the service: the vendor's loader takes them and drops them without a word."""
+DROPPED_BELOW: Mapping[str, tuple[str, ...]] = {
+    "": ("id", "status", "creation_context", "log_files", "parameters"),
+    "environment": ("name", "version", "id", "creation_context", "latest_version", "intellectual_property"),
+    "services": ("endpoint", "status", "error_message"),
+}
+"""Section -> what the vendor's loader takes there and then leaves out without a word."""
 RESOURCES = (
     "instance_count", "instance_type", "shm_size", "docker_args", "locations", "max_instance_count", "properties",
 )  # fmt: skip
 ENVIRONMENT_FIELDS = (
     "image", "conda_file", "build", "description", "tags", "properties", "inference_config", "os_type", "datastore",
-    "name", "version", "auto_delete_setting", "stage",
+    "auto_delete_setting",
 )  # fmt: skip
 INPUT = ("type", "path", "mode", "path_on_compute", "datastore", "value")
 OUTPUT = ("type", "path", "mode", "name", "version")
@@ -94,7 +100,7 @@ IDENTITY_FIELDS: Mapping[str, tuple[str, ...]] = {
     "user_identity": ("type",),
     "aml_token": ("type",),
 }
-_SERVICE = ("type", "port", "nodes", "properties", "endpoint", "status", "error_message")
+_SERVICE = ("type", "port", "nodes", "properties")
 SERVICES: Mapping[str, tuple[str, ...]] = {
     "ssh": (*_SERVICE, "ssh_public_keys"),
     "tensor_board": (*_SERVICE, "log_dir"),

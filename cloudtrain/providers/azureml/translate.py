@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cloudtrain.providers.machine import Machine
     from cloudtrain.spec.problems import Path
 
+ACCOUNT = ("subscription", "resource_group", "workspace")
 CODE = "code"
 """The snapshot's folder, beside the form."""
 
@@ -62,6 +63,7 @@ def translate(job: Job, context: Context) -> Request:
         ships=(Shipped("code", f"{CODE}/"), Shipped("spec", f"{CODE}/")),
         chosen=(*machine.chosen, *image.chosen, *shm_choice(job, context, machine), *variable_choices(job, machine)),
         notes=(*machine.notes, *image.notes, *spot_notes(job, context), *secret_notes(job, context)),
+        account={name: context.settings[name] for name in ACCOUNT},
     )
 
 

@@ -1,0 +1,34 @@
+"""What Azure ML would refuse in a command job form, as far as it can be known without asking it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cloudtrain.providers.azureml import rules, schema
+from cloudtrain.providers.base import NativeCheck, NativeProblem
+from cloudtrain.providers.registry import EXTRAS
+
+
+def check(native: Mapping[str, Any]) -> NativeCheck:
+    """Our rules, which say what would be right, then what the vendor's loader has to say beyond them."""
+    ruled = rules.problems(native)
+    try:
+        loader = schema.problems(native)
+    except ImportError:
+        skipped = f"azure-ai-ml, whose loader knows every field, is missing: {EXTRAS['azureml']}"
+        return NativeCheck(ruled, skipped)
+    if not loader:  # fields that a newer version of the form has
+        return NativeCheck(tuple(found for found in ruled if not found.message.startswith("unknown field")))
+    return NativeCheck((*ruled, *_unsaid(loader, ruled)))
+
+
+def _unsaid(found: Iterable[NativeProblem], said: Iterable[NativeProblem]) -> Iterable[NativeProblem]:
+    """Without those at a place, above or below one, of which something has been said."""
+    places = [problem.path for problem in said]
+    return (problem for problem in found if not any(_touch(problem.path, place) for place in places))
+
+
+def _touch(one: tuple[str | int, ...], other: tuple[str | int, ...]) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]

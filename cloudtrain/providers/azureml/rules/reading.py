@@ -1,0 +1,51 @@
+"""Reads a form in which a field may have any type, or be absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Path = tuple[str | int, ...]
+
+
+def at(native: Mapping[str, Any], *path: str) -> Any:
+    """The value at a path; None where there is none."""
+    value: Any = native
+    for step in path:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def section(native: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    """The mapping at a path; an empty one where something else stands."""
+    value = at(native, *path)
+    return value if isinstance(value, Mapping) else {}
+
+
+def sections(native: Mapping[str, Any], name: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The mappings in the mapping ``name``, each with its path."""
+    for key, value in section(native, name).items():
+        if isinstance(value, Mapping):
+            yield (name, key), value
+
+
+def plain(word: Any) -> str:
+    """A word as the vendor's loader compares it: ``PyTorch``, ``user_identity`` and ``UserIdentity`` are accepted."""
+    return word.lower().replace("_", "") if isinstance(word, str) else ""
+
+
+def nodes(native: Mapping[str, Any]) -> int:
+    """How many nodes the form asks for."""
+    count = at(native, "resources", "instance_count")
+    return count if isinstance(count, int) else 1
+
+
+def cluster(native: Mapping[str, Any]) -> str:
+    """The named compute; "" for serverless."""
+    name = native.get("compute")
+    return name.removeprefix("azureml:") if isinstance(name, str) else ""
+
+
+def is_spot(native: Mapping[str, Any]) -> bool:
+    """Whether low-priority capacity is asked for."""
+    return plain(at(native, "queue_settings", "job_tier")) == "spot"

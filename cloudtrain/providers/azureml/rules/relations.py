@@ -1,0 +1,71 @@
+"""What fields say together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cloudtrain.errors import did_you_mean
+from cloudtrain.providers.azureml import form
+from cloudtrain.providers.azureml.rules.reading import cluster, is_spot, nodes, plain, section
+from cloudtrain.providers.base import NativeProblem
+
+
+def problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
+    """The problems of fields that do not go together."""
+    for rule in (_references, _distribution, _spot, _docker_args, _code):
+        yield from rule(native)
+
+
+def _references(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
+    """The client looks for the inputs only; the service fails the job for the rest, once it is scheduled."""
+    command = native.get("command")
+    for reference in form.REFERENCE.findall(command) if isinstance(command, str) else ():
+        kind, _, name = reference.partition(".")
+        if kind not in ("inputs", "outputs"):
+            yield NativeProblem(
+                ("command",), f"${{{{{reference}}}}} is never replaced: only inputs.NAME and outputs.NAME are"
+            )
+        elif name.partition(".")[0] not in (known := section(native, kind)):
+            near = did_you_mean(name, known)
+            yield NativeProblem(("command",), f"${{{{{reference}}}}} names none of the {kind}{near}")
+
+
+def _distribution(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
+    distribution = section(native, "distribution")
+    if nodes(native) < 2:
+        if distribution:
+            text = "must be left out for one node: frameworks that find it wait for a second one for ever"
+            yield NativeProblem(("distribution",), text)
+        return
+    if not distribution:
+        text = f"is missing: {nodes(native)} nodes do not learn of each other; write type: pytorch"
+        yield NativeProblem(("distribution",), text)
+    elif plain(distribution.get("type")) in ("tensorflow", "ray"):
+        yield NativeProblem(
+            ("distribution", "type"), "must be pytorch or mpi: launch.py reads the variables that these set"
+        )
+    if distribution.get("process_count_per_instance", 1) != 1:
+        text = "must be 1: the one process of a node is launch.py, which starts the ranks itself"
+        yield NativeProblem(("distribution", "process_count_per_instance"), text)
+
+
+def _spot(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
+    if is_spot(native) and (name := cluster(native)):
+        text = f"is for serverless compute: {name} decides by its vm_priority; leave compute or job_tier out"
+        yield NativeProblem(("queue_settings", "job_tier"), text)
+
+
+def _docker_args(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
+    resources = section(native, "resources")
+    if isinstance(resources.get("docker_args"), (list, tuple)):
+        for name in ("locations", "max_instance_count"):
+            if name in resources:
+                text = "is dropped by the client beside a list of docker_args: write docker_args as one text"
+                yield NativeProblem(("resources", name), text)
+
+
+def _code(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
+    command = native.get("command")
+    if native.get("code") is None and isinstance(command, str) and "launch.py" in command:
+        yield NativeProblem(("code",), "is missing: launch.py, which the command starts, lies in ./code")

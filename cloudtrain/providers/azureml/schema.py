@@ -1,0 +1,104 @@
+"""The form held against the vendor's own loader, ``azure.ai.ml.load_job``: no account, no call.
+
+The loader reads a file with the code folder beside it, so both are made for a moment. It tells all that it finds in
+nested messages, with one branch for each kind a section might be; only the branch that was meant is of use.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cloudtrain.providers.azureml.written import as_yaml
+from cloudtrain.providers.base import NativeProblem
+
+Steps = tuple[str | int, ...]
+
+
+def problems(native: Mapping[str, Any]) -> tuple[NativeProblem, ...]:
+    """What the loader refuses. Raises ImportError without the vendor's package."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the vendor's package, on what it imports
+        from azure.ai.ml import load_job
+        from marshmallow import ValidationError
+
+        try:
+            _load(native, load_job)
+        except Exception as error:  # noqa: BLE001 - what it raises is of several families, and some of Python's own
+            nested = next((found for found in _chain(error) if isinstance(found, ValidationError)), None)
+            if nested is None or not isinstance(nested.messages, dict):
+                return (NativeProblem((), _one_line(str(error))),)
+            return tuple(_flat(nested.messages, native, ()))
+    return ()
+
+
+def _load(native: Mapping[str, Any], load: Callable[..., Any]) -> Any:
+    with tempfile.TemporaryDirectory(prefix="cloudtrain-") as folder, _quiet():
+        Path(folder, "code").mkdir()
+        file = Path(folder, "job.yml")
+        file.write_text(as_yaml(native), encoding="utf-8")
+        return load(file)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The loader tells of each experimental field. Its level is set when the package is imported."""
+    logger = logging.getLogger("azure.ai.ml")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    """The error and what it was raised from, the innermost first: the outer ones hold the same as text."""
+    found: list[BaseException] = []
+    while error is not None:
+        found.insert(0, error)
+        error = error.__cause__ or error.__context__
+    return found
+
+
+def _flat(messages: Any, value: Any, path: Steps) -> Iterator[NativeProblem]:
+    """The messages with their paths. ``value`` is what stands in the form at ``path``."""
+    if isinstance(messages, str):
+        yield NativeProblem(path, _worded(messages))
+    elif isinstance(messages, (list, tuple)):
+        for message in _meant(messages, value):
+            yield from _flat(message, value, path)
+    elif isinstance(messages, dict):
+        for key, below in messages.items():
+            if isinstance(value, Mapping) and key in value:
+                yield from _flat(below, value[key], (*path, key))
+            elif key in ("value", "key", "_schema", "null"):  # words of the loader, not fields
+                yield from _flat(below, value, path)
+            else:
+                yield from _flat(below, None, (*path, key))
+
+
+def _meant(messages: list[Any] | tuple[Any, ...], value: Any) -> list[Any]:
+    """Of the branches of a section: the one whose type is right, or else the one with least to say."""
+    branches = [message for message in messages if isinstance(message, dict)]
+    if not branches:
+        return [message for message in messages if isinstance(message, str)] or list(messages[:1])
+    fields = [branch for branch in branches if set(branch) - {"_schema", "null"}]
+    right = [branch for branch in fields if "type" not in branch]
+    pool = (right or fields or branches) if isinstance(value, Mapping) else branches
+    return [min(pool, key=lambda branch: len(str(branch)))]
+
+
+def _worded(message: str) -> str:
+    return "unknown field" if message == "Unknown field." else _one_line(message)
+
+
+def _one_line(message: str) -> str:
+    """The first line says it; the rest is advice on editors, and paths of this moment."""
+    first = message.strip().splitlines()[0] if message.strip() else "is refused"
+    return f"azure-ai-ml: {first.rstrip('.:')}"

@@ -1,0 +1,31 @@
+"""The form as the YAML file that the vendor's command line and its loader read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from cloudtrain.spec.native import is_text
+
+_NEVER_FOLD = 1 << 30
+
+
+def as_yaml(native: Mapping[str, Any]) -> str:
+    """YAML that is read back as ``native`` by readers of YAML 1.1 (the vendor's) and 1.2."""
+    return yaml.dump(dict(native), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_NEVER_FOLD)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what either version of YAML would read as something else than text, and shows no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
+        return True
+
+    def text(self, data: str) -> yaml.ScalarNode:
+        style = '"' if not data.isprintable() or not is_text(data) else None
+        return self.represent_scalar("tag:yaml.org,2002:str", str(data), style=style)
+
+
+_Dumper.add_representer(str, _Dumper.text)
