@@ -64,6 +64,9 @@ def _plain(spelling: str) -> str:
 
 def _what_would_be_right(spelling: str) -> str:
     """A bare A100 could be either of two: name both. Otherwise the nearest name, else all of them."""
+    for row in rows("accelerators_ended"):
+        if _plain(spelling) in {_plain(name) for name in (row["name"], *row["aliases"].split())}:
+            return f"is no longer rented: {row['why']}"
     names = [row.name for row in accelerators()]
     sizes = [name for name in names if spelling and name.startswith(f"{_plain(spelling)}-")]
     if sizes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudtrain.catalog.accelerators import UnknownAccelerator, meant
+from cloudtrain.catalog.accelerators import UnknownAccelerator, accelerator, meant
 from cloudtrain.catalog.instances import NoInstance, choose, instances, rows_of
 
 
@@ -106,6 +106,14 @@ def test_a_question_may_mean_more_than_one_size() -> None:
     for spelling in ("", "A", "A1000"):
         with pytest.raises(UnknownAccelerator):
             meant(spelling)
+
+
+@pytest.mark.parametrize("spelling", ["P100", "nvidia_tesla_p100"])
+def test_accelerators_that_are_no_longer_rented(spelling: str) -> None:
+    with pytest.raises(UnknownAccelerator, match="is no longer rented: Vertex AI's support ended 2026-09-15"):
+        accelerator(spelling)
+    with pytest.raises(UnknownAccelerator, match="is no longer rented"):
+        meant("K80")
 
 
 def test_unknown_names() -> None:

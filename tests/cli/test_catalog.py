@@ -104,7 +104,8 @@ def test_features_are_those_that_the_providers_declare() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["instances", "--accelerator", "H10-80GB"], "--accelerator: 'H10-80GB' is not in the catalogue, did you mean 'H100-80GB'?"),
+        (["instances", "--accelerator", "H10-80GB"],
+         "--accelerator: 'H10-80GB' is not in the catalogue, did you mean 'H100-80GB'?"),
         (["instances", "--provider", "sage"], "unknown provider 'sage'"),
         (["instances", "--region", "eu-west-1"], "--region goes with --provider"),
         (["instances", "--provider", "vertex", "--region", "mars"],
