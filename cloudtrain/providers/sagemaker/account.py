@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 _LISTS = {"subnets": ("Subnets", 16), "security_groups": ("SecurityGroupIds", 5)}
 _LONGEST_ID = 32
-_KEY = re.compile(r"[a-zA-Z0-9:/_-]{1,2048}")
-_KEY_ARN = re.compile(r"arn:(?P<partition>aws[a-z-]*):kms:(?P<region>[a-z0-9-]+):.*")
+_KEY = r"[a-zA-Z0-9:/_-]{1,2048}"
+_KEY_ARN = r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):.*"
 # Longest first: us-iso- begins us-isob- and us-isof- as well, but for the hyphen.
 _PARTITIONS = {
     "cn-": "aws-cn",
@@ -72,7 +72,9 @@ def _role(settings: Settings) -> Iterator[str]:
 
 def _key(settings: Settings) -> Iterator[str]:
     key, region = settings["kms_key"], settings["region"]
-    if key and not _KEY.fullmatch(key):
+    if not key:
+        return
+    if not re.fullmatch(_KEY, key):
         yield "kms_key: must be a key's id or ARN, at most 2048 characters of a-z A-Z 0-9 : / _ -"
-    if (arn := _KEY_ARN.fullmatch(key)) and arn["region"] != region:
+    if (arn := re.fullmatch(_KEY_ARN, key)) and arn["region"] != region:
         yield f"kms_key: is a key of {arn['region']}, and the job runs in {region}"

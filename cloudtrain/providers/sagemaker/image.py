@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from cloudtrain.spec.problems import Path
 
 LONGEST = 255
-ECR = re.compile(r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z0-9.-]+/\S+")
+_ECR = r"\d{12}\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z0-9.-]+/\S+"
 
 _COMPAT = "/usr/local/bin/entrypoint.sh"
 # AWS's images from PyTorch 2.11 on: repository ``pytorch``, tags such as 2.13-cu133-amzn2023-sagemaker.
-_HAS_COMPAT = re.compile(r".*\.dkr\.ecr\.[a-z0-9-]+\.[a-z0-9.-]+/pytorch:[0-9.]+-cu[0-9]+-amzn2023-sagemaker")
+_HAS_COMPAT = r".*\.dkr\.ecr\.[a-z0-9-]+\.[a-z0-9.-]+/pytorch:[0-9.]+-cu[0-9]+-amzn2023-sagemaker"
 
 
 class Image(NamedTuple):
@@ -48,7 +48,7 @@ def entrypoint_of(uri: str) -> list[str]:
     image's CUDA. Our entry point takes the place of the image's, which would have called it.
     """
     launch = ["python3", "-u", LAUNCH]
-    return [_COMPAT, *launch] if _HAS_COMPAT.fullmatch(uri) else launch
+    return [_COMPAT, *launch] if "/pytorch:" in uri and re.fullmatch(_HAS_COMPAT, uri) else launch
 
 
 def image_of(job: Job, region: str, instance: Instance | None) -> Image:
@@ -75,7 +75,7 @@ def _flaw_of(uri: str) -> str | None:
 
 
 def _about(uri: str, region: str) -> tuple[str, ...]:
-    found = ECR.fullmatch(uri)
+    found = re.fullmatch(_ECR, uri)
     if found is None:
         return (
             "environment.image: not in an ECR registry. SageMaker pulls from other registries only inside a VPC: set "

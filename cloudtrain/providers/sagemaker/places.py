@@ -25,8 +25,7 @@ LAUNCH = f"{INPUT}/{CODE_CHANNEL}/launch.py"
 ARCHIVE = f"{INPUT}/{CODE_CHANNEL}/code.tar.gz"
 SPEC = f"{INPUT}/{SPEC_CHANNEL}/spec.json"
 
-_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")  # capitals and _ are in old names of us-east-1
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_BUCKET = r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]"  # capitals and _ are in old names of us-east-1
 
 
 class Places(NamedTuple):
@@ -86,9 +85,9 @@ def flaw_of(uri: str) -> str | None:
     if not uri.startswith(SCHEME):
         return f"must be a folder in S3 such as {SCHEME}bucket/folder/, not {shown(uri)}{_file_system(uri)}"
     bucket, _, key = uri.removeprefix(SCHEME).partition("/")
-    if not _BUCKET.fullmatch(bucket):
+    if not re.fullmatch(_BUCKET, bucket):
         return f"{shown(bucket)} is no bucket: letters, digits, . _ and -, a letter or digit first and last"
-    if _CONTROL.search(key):
+    if any(letter < " " or letter == "\x7f" for letter in key):
         return f"{shown(uri)} holds a control character"
     if len(folder(uri)) > LONGEST_URI:
         return f"has {len(folder(uri))} characters, at most {LONGEST_URI}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.spec.problems import Path
 
-_REFERENCE = re.compile(
+_REFERENCE = (
     r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[A-Za-z0-9/_+=.@-]+"
     r"|arn:aws[a-z-]*:ssm:[a-z0-9-]+:\d{12}:parameter/[A-Za-z0-9/_.-]+"
     r"|[A-Za-z0-9/_+=.@-]+"
@@ -32,6 +32,6 @@ def secret_problems(job: Job) -> Iterator[tuple[Path, str]]:
 
 
 def _flaw_of(reference: str) -> str | None:
-    if not _REFERENCE.fullmatch(reference):
+    if not re.fullmatch(_REFERENCE, reference):
         return f"is no reference of a secret: give {_FORM}"
     return f"has {len(reference)} characters, at most {LONGEST} on SageMaker" if len(reference) > LONGEST else None

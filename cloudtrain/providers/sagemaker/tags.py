@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -21,7 +19,6 @@ OURS = "cloudtrain:"
 RESERVED = "aws:"
 """AWS's own, in any case of letters."""
 
-_PLAIN = re.compile(r"[A-Za-z0-9 _.:/=+@-]*")
 _MARKS = "_.:/=+-@"
 
 
@@ -61,6 +58,10 @@ def tag_flaws(key: str, value: str) -> Iterator[str]:
 
 def foreign(text: str) -> str:
     """The first character that no tag may hold: it may have letters, blanks and digits of any script."""
-    if _PLAIN.fullmatch(text):
-        return ""
-    return next((one for one in text if one not in _MARKS and unicodedata.category(one)[0] not in "LZN"), "")
+    return next((one for one in text if not one.isalnum() and one not in _MARKS and not _is_allowed(one)), "")
+
+
+def _is_allowed(letter: str) -> bool:
+    import unicodedata
+
+    return letter == " " or unicodedata.category(letter)[0] in "LZN"

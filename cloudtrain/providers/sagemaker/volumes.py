@@ -18,13 +18,13 @@ DEFAULT_GIB = 100
 """Room for data that is downloaded, checkpoints and the model; AWS's own SDK takes 30."""
 
 # For types whose store the catalogue does not hold. A d at the end of a family means local disks throughout EC2.
-_WITH_STORE = re.compile(r"ml\.(p3dn|p4de?|p5e?n?|p6e?(-\w+)?|g4dn|g5|g6e?|g7e?|gr6f?|trn\d\w*|[a-z]\d\w*d)\.\w+")
+_WITH_STORE = r"ml\.(p3dn|p4de?|p5e?n?|p6e?(-\w+)?|g4dn|g5|g6e?|g7e?|gr6f?|trn\d\w*|[a-z]\d\w*d)\.\w+"
 
 
 def has_store(instance_type: str) -> bool:
     """Whether the type has an instance store: it takes no volume, no key for one, and ignores a size."""
     rows = rows_of("sagemaker", instance_type)
-    return any(row.local_disk_gib for row in rows) or _WITH_STORE.fullmatch(instance_type) is not None
+    return any(row.local_disk_gib for row in rows) or re.fullmatch(_WITH_STORE, instance_type) is not None
 
 
 def volume_gib(job: Job, instance_type: str) -> int | None:
