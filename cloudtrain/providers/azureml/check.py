@@ -24,8 +24,9 @@ def check(native: Mapping[str, Any]) -> NativeCheck:
 
 
 def _unsaid(found: Iterable[NativeProblem], said: Iterable[NativeProblem]) -> Iterable[NativeProblem]:
-    """Without those at a place, above or below one, of which something has been said."""
-    places = [problem.path for problem in said]
+    """Without those at a place, above or below one, of which something has been said. A wrong type says all of its
+    section: the loader judges the rest by another one."""
+    places = [problem.path[:-1] if problem.path[-1:] == ("type",) else problem.path for problem in said]
     return (problem for problem in found if not any(_touch(problem.path, place) for place in places))
 
 

@@ -17,6 +17,9 @@ from typing import Any
 from cloudtrain.providers.azureml.written import as_yaml
 from cloudtrain.providers.base import NativeProblem
 
+_NAMED = ("inputs", "outputs", "services", "tags", "properties")
+"""Mappings from names of the user's: below each, the loader tells apart what is wrong with the key and the value."""
+
 Steps = tuple[str | int, ...]
 
 
@@ -74,11 +77,12 @@ def _flat(messages: Any, value: Any, path: Steps) -> Iterator[NativeProblem]:
         for message in _meant(messages, value):
             yield from _flat(message, value, path)
     elif isinstance(messages, dict):
+        words = {"_schema", None} | ({"key", "value"} if len(path) == 2 and path[0] in _NAMED else set())
         for key, below in messages.items():
-            if isinstance(value, Mapping) and key in value:
-                yield from _flat(below, value[key], (*path, key))
-            elif key in ("value", "key", "_schema", "null"):  # words of the loader, not fields
+            if key in words:  # of the loader, not fields
                 yield from _flat(below, value, path)
+            elif isinstance(value, Mapping) and key in value:
+                yield from _flat(below, value[key], (*path, key))
             else:
                 yield from _flat(below, None, (*path, key))
 
@@ -88,7 +92,7 @@ def _meant(messages: list[Any] | tuple[Any, ...], value: Any) -> list[Any]:
     branches = [message for message in messages if isinstance(message, dict)]
     if not branches:
         return [message for message in messages if isinstance(message, str)] or list(messages[:1])
-    fields = [branch for branch in branches if set(branch) - {"_schema", "null"}]
+    fields = [branch for branch in branches if set(branch) - {"_schema", None}]
     right = [branch for branch in fields if "type" not in branch]
     pool = (right or fields or branches) if isinstance(value, Mapping) else branches
     return [min(pool, key=lambda branch: len(str(branch)))]

@@ -35,9 +35,11 @@ def plain(word: Any) -> str:
 
 
 def nodes(native: Mapping[str, Any]) -> int:
-    """How many nodes the form asks for."""
+    """How many nodes the form asks for: the service's own number is 1. 0 where it says no number."""
     count = at(native, "resources", "instance_count")
-    return count if isinstance(count, int) else 1
+    if count is None:
+        return 1
+    return count if isinstance(count, int) and not isinstance(count, bool) else 0
 
 
 def cluster(native: Mapping[str, Any]) -> str:

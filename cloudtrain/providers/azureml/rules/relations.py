@@ -9,6 +9,7 @@ from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.azureml import form
 from cloudtrain.providers.azureml.rules.reading import cluster, is_spot, nodes, plain, section
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.spec.problems import shown
 
 
 def problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
@@ -32,14 +33,16 @@ def _references(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
 
 
 def _distribution(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
-    distribution = section(native, "distribution")
-    if nodes(native) < 2:
+    distribution, count = native.get("distribution", {}), nodes(native)
+    if count < 1 or not isinstance(distribution, Mapping):
+        return
+    if count == 1:
         if distribution:
             text = "must be left out for one node: frameworks that find it wait for a second one for ever"
             yield NativeProblem(("distribution",), text)
         return
     if not distribution:
-        text = f"is missing: {nodes(native)} nodes do not learn of each other; write type: pytorch"
+        text = f"is missing: {count} nodes do not learn of each other; write type: pytorch"
         yield NativeProblem(("distribution",), text)
     elif plain(distribution.get("type")) in ("tensorflow", "ray"):
         yield NativeProblem(
@@ -66,6 +69,12 @@ def _docker_args(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
 
 
 def _code(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
-    command = native.get("command")
-    if native.get("code") is None and isinstance(command, str) and "launch.py" in command:
-        yield NativeProblem(("code",), "is missing: launch.py, which the command starts, lies in ./code")
+    """The client crashes on an https:// address and takes no git one."""
+    code, command = native.get("code"), native.get("command")
+    if code is None:
+        if isinstance(command, str) and "launch.py" in command:
+            yield NativeProblem(("code",), "is missing: launch.py, which the command starts, lies in ./code")
+    elif code != "./code" and not str(code).startswith("azureml:"):
+        yield NativeProblem(
+            ("code",), f"must be ./code, which lies beside the form, or azureml:NAME:VERSION, not {shown(code)}"
+        )
