@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from cloudtrain.errors import MissingError
@@ -26,6 +27,15 @@ def test_without_it_the_users_data_folder(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("HOME", str(tmp_path))
     assert home().is_relative_to(tmp_path)
     assert home().name == "cloudtrain"
+
+
+@pytest.mark.parametrize("variables", [{"HOME": "/h"}, {"HOME": "/h", "XDG_DATA_HOME": "/data"}, {"HOME": "/h/"}, {}])
+def test_it_is_where_platformdirs_has_it(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+    for name in ("CLOUDTRAIN_HOME", "HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert home() == platformdirs.user_data_path("cloudtrain", appauthor=False)
 
 
 def test_folders_in_it_are_for_the_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
