@@ -1,0 +1,102 @@
+"""The way out: files and commands with which gcloud, or curl, submits the same CustomJob.
+
+config.yaml      the CustomJobSpec, for ``gcloud ai custom-jobs create --config``; name, labels and key are its flags
+custom-job.json  the whole CustomJob, for the REST API
+rest.sh          sends that with curl
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cloudtrain.errors import SpecError
+from cloudtrain.providers.base import Export
+from cloudtrain.providers.vertex.environment import PROJECT
+from cloudtrain.providers.vertex.reading import entries, environment, region_of, section, text
+
+if TYPE_CHECKING:
+    from cloudtrain.providers.base import Request, Shipped
+
+CONFIG, WHOLE, REST = "config.yaml", "custom-job.json", "rest.sh"
+
+
+def export(request: Request) -> Export:
+    """The files and commands. Raises SpecError where overrides took out what says where the job is to run."""
+    project, region = _where(request.native)
+    files = {
+        CONFIG: _yaml(section(request.native, "jobSpec")),
+        WHOLE: json.dumps(request.native, indent=2, ensure_ascii=False) + "\n",
+        REST: _rest(project, region),
+    }
+    return Export(files, (*map(_upload, request.ships), _create(request.native, project, region)))
+
+
+def _where(native: Mapping[str, Any]) -> tuple[str, str]:
+    pools = entries(native, "jobSpec", "workerPoolSpecs")
+    project = next((found for pool in pools if (found := environment(pool).get(PROJECT))), "")
+    if not project or not region_of(native):
+        raise SpecError(
+            "overrides: the variables of every pool are replaced, and with them the project and region of the job",
+            hint="give variables in environment.env instead",
+        )
+    return project, region_of(native)
+
+
+def _upload(ship: Shipped) -> str:
+    """rsync fills just that folder; cp would make one below it if the folder is there already."""
+    return f"gcloud storage rsync --recursive {ship.kind} {shlex.quote(ship.to.rstrip('/'))}"
+
+
+def _create(native: Mapping[str, Any], project: str, region: str) -> str:
+    flags = [f"--project={project}", f"--region={region}", f"--display-name={text(native, 'displayName')}"]
+    if labels := section(native, "labels"):
+        flags.append("--labels=" + ",".join(f"{key}={value}" for key, value in labels.items()))
+    if key := text(native, "encryptionSpec", "kmsKeyName"):
+        flags.append(f"--kms-key={key}")
+    return " \\\n  ".join(["gcloud ai custom-jobs create", *map(shlex.quote, flags), f"--config={CONFIG}"])
+
+
+def _rest(project: str, region: str) -> str:
+    url = f"https://{region}-aiplatform.googleapis.com/v1/projects/{project}/locations/{region}/customJobs"
+    return "\n".join(
+        [
+            "#!/bin/sh",
+            "# The same job by the REST API, in place of the last command of submit.sh: the uploads come first.",
+            "set -eu",
+            'cd "$(dirname "$0")"',
+            "curl --fail-with-body --silent --show-error \\",
+            '  --header "Authorization: Bearer $(gcloud auth print-access-token)" \\',
+            '  --header "Content-Type: application/json; charset=utf-8" \\',
+            f"  --data-binary @{WHOLE} {shlex.quote(url)}",
+            "",
+        ]
+    )
+
+
+# Words that every reader of YAML, old or new, takes for the text they are; all else is put in quotes.
+_PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z][A-Za-z_]*", re.IGNORECASE)
+
+
+def _yaml(content: Mapping[str, Any]) -> str:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Quotes text that looks like something else to some version of YAML."""
+
+    def represent(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
+        style = None if _PLAIN.fullmatch(data) else '"'
+        return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+    Dumper.add_representer(str, represent)
+    return yaml.dump(_unshared(content), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10**6)
+
+
+def _unshared(content: Any) -> Any:
+    """A copy in which nothing is one object in two places: YAML would write an alias."""
+    if isinstance(content, Mapping):
+        return {key: _unshared(value) for key, value in content.items()}
+    return [_unshared(item) for item in content] if isinstance(content, (list, tuple)) else content
