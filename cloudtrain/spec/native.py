@@ -46,7 +46,7 @@ def core_value(text: str) -> object:
         return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
     if re.fullmatch(_NO_NUMBER, text) or (re.fullmatch(_DECIMAL, text) and math.isinf(float(text))):
         raise wrong(f"must be a finite number: {text} cannot be sent to a service")
-    return float(text) if re.fullmatch(_DECIMAL, text) else text
+    return float(text) if re.fullmatch(_DECIMAL, text) else str(text)
 
 
 def is_text(text: str) -> bool:

@@ -22,12 +22,15 @@ NEVER = {
 VENDOR_SDKS = {"azure", "boto3", "botocore", "google", "sagemaker"}
 """None of these, and neither torch, for the help of a verb."""
 
-PUBLIC_NAMES = {"CloudtrainError", "Job", "JobFailed", "MissingError", "Run", "RunStatus", "SpecError", "run"}
+PUBLIC_NAMES = {
+    "CloudtrainError", "Job", "JobFailed", "MissingError", "Request", "Run", "RunStatus", "SpecError", "render", "run",
+}  # fmt: skip
 
 OPTIONS = {
     "init": {"folder", "--template", "--list", "--json"},
-    "validate": {"files", "--json"},
+    "validate": {"files", "--provider", "--set", "--json"},
     "schema": set[str](),
+    "render": {"job", "--provider", "--all", "--output", "--out", "--set", "--attempt", "--quiet", "--json"},
     "bundle": {"job", "--list", "--output", "--why", "--json"},
     "catalog": set[str](),
     "catalog accelerators": {"--json"},
