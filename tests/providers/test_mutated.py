@@ -200,7 +200,7 @@ AZUREML: list[Mutation] = [
     (_put("resources.instance_count", -1), "instance_count", "1"),
     (_put("resources.shm_size", "16 gigs"), "shm_size", "16 gigs"),
     (_put("resources.instance_typ", "x"), "instance_typ", "instance_type"),
-    (_put("resources.max_instance_count", 9), "max_instance_count", "max_instance_count"),
+    (_put("resources.shm_size", 16), "shm_size", "16"),
     (_put("inputs", {"a-b": {"type": "uri_folder", "path": "azureml://datastores/d/paths/x"}}), "inputs", "a-b"),
     (_put("inputs", {"a": {"type": "uri_foldr", "path": "azureml://datastores/d/paths/x"}}), "inputs", "uri_folder"),
     (_put("inputs", {"a": {"type": "uri_folder", "path": "s3://b/x"}}), "inputs", "s3://"),

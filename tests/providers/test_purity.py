@@ -95,12 +95,16 @@ def _spoil(value: object) -> None:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_render_loads_no_vendor_package(project: Path, provider: str) -> None:
-    program = (
-        "import sys; before = set(sys.modules); sys.argv = ['cloudtrain', 'render', 'gpu-2x8-a100-80gb.yaml', '--provider', sys.argv[1]]\n"
-        "from cloudtrain.cli import main\n"
-        "try:\n    main()\n"
-        "finally:\n    sys.stderr.write('\\nloaded ' + ' '.join(sorted({n.partition('.')[0] for n in set(sys.modules) - before})))"
-    )
+    program = """
+import sys
+before = set(sys.modules)
+sys.argv = ["cloudtrain", "render", "gpu-2x8-a100-80gb.yaml", "--provider", sys.argv[1]]
+from cloudtrain.cli import main
+try:
+    main()
+finally:
+    sys.stderr.write("loaded " + " ".join(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
+"""
     result = subprocess.run(
         [sys.executable, "-c", program, provider], cwd=project, capture_output=True, text=True, check=True, timeout=60
     )
