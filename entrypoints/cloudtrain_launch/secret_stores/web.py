@@ -15,7 +15,8 @@ from cloudtrain_launch.errors import LaunchError
 
 _ATTEMPTS = 6
 _TIMEOUT_SECONDS = 10.0
-_FIRST_PAUSE_SECONDS = 0.25
+FIRST_PAUSE_SECONDS = 0.25
+"""Before the second try; doubled every time."""
 _LONGEST_PAUSE_SECONDS = 20.0
 _MAX_BYTES = 1 << 20
 _PASSING = (408, 410, 429)
@@ -54,7 +55,7 @@ def _pause(attempt: int, wanted: str | None) -> float:
     if wanted and wanted.isdecimal():
         return min(float(wanted), _LONGEST_PAUSE_SECONDS)
     # All nodes ask at the same moment; they are not to come back at the same moment.
-    longer = _FIRST_PAUSE_SECONDS * float(2**attempt)
+    longer = FIRST_PAUSE_SECONDS * float(2**attempt)
     return min(longer, _LONGEST_PAUSE_SECONDS) * random.uniform(0.75, 1.25)
 
 

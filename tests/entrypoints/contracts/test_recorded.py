@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cloudtrain_launch.cluster import resolve
 from cloudtrain_launch.errors import LaunchError
 from tests.entrypoints.contracts import environments
 from tests.entrypoints.contracts.environments import RECORDED, load, read
@@ -35,7 +36,7 @@ def test_the_number_of_nodes_must_be_the_specs(name: str, tmp_path: Path) -> Non
         return
     wrong = record["nodes"] + 1
     with pytest.raises(LaunchError, match=f"{wrong}.*{record['nodes']}"):
-        environments.resolve(env, environments.spec(wrong))
+        resolve(env, environments.spec(wrong))
 
 
 @pytest.mark.parametrize("name", NAMES)
