@@ -13,20 +13,22 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.errors import SpecError
 from cloudtrain.providers.base import Export
-from cloudtrain.providers.vertex.environment import PROJECT
-from cloudtrain.providers.vertex.reading import entries, environment, region_of, section, text
+from cloudtrain.providers.vertex.environment import PROJECT, REGION
+from cloudtrain.providers.vertex.reading import entries, environment, section, text
 
 if TYPE_CHECKING:
     from cloudtrain.providers.base import Request, Shipped
 
 CONFIG, WHOLE, REST = "config.yaml", "custom-job.json", "rest.sh"
+_LONGEST_LABEL = 63
+"""Characters that gcloud takes; the service itself takes one more."""
 
 
 def export(request: Request) -> Export:
-    """The files and commands. Raises SpecError where overrides took out what says where the job is to run."""
-    project, region = _where(request.native)
+    """The files and commands."""
+    here = environment(entries(request.native, "jobSpec", "workerPoolSpecs")[0])
+    project, region = here[PROJECT], here[REGION]
     files = {
         CONFIG: _yaml(section(request.native, "jobSpec")),
         WHOLE: json.dumps(request.native, indent=2, ensure_ascii=False) + "\n",
@@ -35,25 +37,17 @@ def export(request: Request) -> Export:
     return Export(files, (*map(_upload, request.ships), _create(request.native, project, region)))
 
 
-def _where(native: Mapping[str, Any]) -> tuple[str, str]:
-    pools = entries(native, "jobSpec", "workerPoolSpecs")
-    project = next((found for pool in pools if (found := environment(pool).get(PROJECT))), "")
-    if not project or not region_of(native):
-        raise SpecError(
-            "overrides: the variables of every pool are replaced, and with them the project and region of the job",
-            hint="give variables in environment.env instead",
-        )
-    return project, region_of(native)
-
-
 def _upload(ship: Shipped) -> str:
     """rsync fills just that folder; cp would make one below it if the folder is there already."""
     return f"gcloud storage rsync --recursive {ship.kind} {shlex.quote(ship.to.rstrip('/'))}"
 
 
 def _create(native: Mapping[str, Any], project: str, region: str) -> str:
+    labels = section(native, "labels")
+    if any(len(str(part)) > _LONGEST_LABEL for label in labels.items() for part in label):
+        return f"sh {REST}"
     flags = [f"--project={project}", f"--region={region}", f"--display-name={text(native, 'displayName')}"]
-    if labels := section(native, "labels"):
+    if labels:
         flags.append("--labels=" + ",".join(f"{key}={value}" for key, value in labels.items()))
     if key := text(native, "encryptionSpec", "kmsKeyName"):
         flags.append(f"--kms-key={key}")

@@ -15,11 +15,16 @@ if TYPE_CHECKING:
     from cloudtrain.spec.problems import Path
 
 # [host[:port]/]name[/name...][:tag][@digest], as Docker reads it.
-REFERENCE = re.compile(
+_REFERENCE = (
     r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?"
     r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*"
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9a-fA-F]{32,})?"
 )
+
+
+def is_reference(text: str) -> bool:
+    """Whether an image can be pulled by this text."""
+    return re.fullmatch(_REFERENCE, text) is not None
 
 
 class Image(NamedTuple):
@@ -38,7 +43,7 @@ def image_of(job: Job, region: str, instance: Instance | None) -> Image:
 
 
 def _named(job: Job, uri: str) -> Image:
-    if not REFERENCE.fullmatch(uri):
+    if not is_reference(uri):
         text = f"{shown(uri)} is no image reference such as europe-docker.pkg.dev/project/repository/image:tag"
         return Image(uri, problems=((own(("environment", "image"), job.environment.image), text),))
     torch = job.environment.torch

@@ -53,6 +53,8 @@ def label_flaws(key: str, value: str) -> Iterator[str]:
     """Why a key and its value cannot be a label."""
     if not key:
         yield "a label's name must not be empty"
+    elif key[0] in "_-" or key[0].isnumeric():
+        yield f"a label's name must begin with a letter, which {shown(key)} does not"
     for what, text in (("name", key), ("value", value)):
         if len(text) > LONGEST:
             yield f"a label's {what} has {len(text)} characters, at most {LONGEST}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.spec.problems import Path
 
-_REFERENCE = re.compile(
+_REFERENCE = (
     r"(?:projects/(?P<project>[a-z0-9.:-]+)/secrets/)?(?P<secret>[A-Za-z0-9_-]{1,255})"
     r"(?:/versions/(?P<version>[0-9]+|[A-Za-z][A-Za-z0-9_-]{0,62}))?"
 )
@@ -20,7 +20,7 @@ _REFERENCE = re.compile(
 
 def version_name(reference: str, project: str) -> str:
     """The full name of a secret's version; ``project`` and the latest version where the job does not say."""
-    found = _REFERENCE.fullmatch(reference)
+    found = re.fullmatch(_REFERENCE, reference)
     if found is None:
         raise ValueError("no reference of a secret")
     owner, secret, version = found.group("project", "secret", "version")
@@ -33,7 +33,7 @@ def secret_problems(job: Job) -> Iterator[tuple[Path, str]]:
         path = ("environment", "secrets", name)
         if reference is None:
             yield path, f"names no secret for Vertex AI; give environment.secrets.{name}.vertex, {_FORM}"
-        elif not _REFERENCE.fullmatch(reference):
+        elif not re.fullmatch(_REFERENCE, reference):
             given = job.environment.secrets[name]
             yield own(path, given), f"is no name of a secret: give {_FORM}"
 

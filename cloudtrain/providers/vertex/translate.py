@@ -18,11 +18,18 @@ from cloudtrain.providers.machine import Machine, machine_for
 from cloudtrain.providers.nodes import FINGERPRINT, fingerprinted, launch_spec
 from cloudtrain.providers.overrides import overridden
 from cloudtrain.providers.vertex.capabilities import CAPABILITIES
-from cloudtrain.providers.vertex.environment import environment_of, environment_problems, project_for_clients
+from cloudtrain.providers.vertex.environment import (
+    PROJECT,
+    environment_of,
+    environment_problems,
+    project_for_clients,
+)
 from cloudtrain.providers.vertex.image import Image, image_of
 from cloudtrain.providers.vertex.labels import labels_of, tag_problems
+from cloudtrain.providers.vertex.ownership import ownership_problems
 from cloudtrain.providers.vertex.places import Places, mounted, place_problems, places_of
 from cloudtrain.providers.vertex.pools import LEAST_DISK, accelerator_problems, disk_problems, variable, worker_pools
+from cloudtrain.providers.vertex.reading import environment, text
 from cloudtrain.providers.vertex.scheduling import DEFAULT_RUNTIME, runtime_problems, scheduling_of
 from cloudtrain.providers.vertex.secret import secret_problems
 from cloudtrain.spec.problems import JobFileError
@@ -41,7 +48,7 @@ def translate(job: Job, context: Context) -> Request:
         raise JobFileError(problems_at(job, found))
     places = places_of(job, context)
     spec = launch_spec(job, context, channels=_left_to_the_launcher(job))
-    native = overridden(_custom_job(job, context, machine, image.uri, places), dict(job.overrides.get("vertex", {})))
+    native = _overridden(job, _custom_job(job, context, machine, image.uri, places))
     return Request(
         provider="vertex",
         name=native_name(context.run_id, context.attempt),
@@ -97,21 +104,21 @@ def _left_to_the_launcher(job: Job) -> dict[str, dict[str, str]]:
     }
 
 
+def _overridden(job: Job, made: dict[str, Any]) -> dict[str, Any]:
+    """With the job's overrides laid over it. Raises JobFileError if they take out what cloudtrain needs."""
+    merged = overridden(made, job.overrides.get("vertex", {}))
+    found = list(ownership_problems(made, merged))
+    if found:
+        raise JobFileError(problems_at(job, found))
+    return merged
+
+
 def _marked(native: dict[str, Any], fingerprint: str) -> dict[str, Any]:
     """The request with its fingerprint in the environment of every pool that runs our launcher."""
-    for env in _our_environments(native):
-        env.append(variable(FINGERPRINT, fingerprint))
+    for pool in native["jobSpec"]["workerPoolSpecs"]:
+        if PROJECT in environment(pool):
+            pool["containerSpec"]["env"].append(variable(FINGERPRINT, fingerprint))
     return native
-
-
-def _our_environments(native: dict[str, Any]) -> Iterator[list[Any]]:
-    """Overrides may have put anything anywhere: what has not the shape of ours is passed over."""
-    match native.get("jobSpec"):
-        case {"workerPoolSpecs": [*pools]}:
-            for pool in pools:
-                match pool:
-                    case {"containerSpec": {"env": [{"name": "CLOUDTRAIN_PROVIDER"}, *_] as env}}:
-                        yield env
 
 
 def _chosen(job: Job, context: Context, machine: Machine, image: Image) -> Iterator[Chosen]:
@@ -129,8 +136,6 @@ def _chosen(job: Job, context: Context, machine: Machine, image: Image) -> Itera
 
 
 def _notes(native: dict[str, Any], machine: Machine) -> Iterator[str]:
-    match native.get("jobSpec"):
-        case {"scheduling": {"strategy": "SPOT" | "FLEX_START" | 4 | 6}}:
-            return
-    if machine.instance is not None and not machine.instance.on_demand:
+    on_demand = text(native, "jobSpec", "scheduling", "strategy") not in ("SPOT", "FLEX_START")
+    if on_demand and machine.instance is not None and not machine.instance.on_demand:
         yield f"{machine.name} {machine.instance.note}; this job asks for neither: set spot.enabled"

@@ -11,7 +11,7 @@ from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.nodes import FINGERPRINT
 from cloudtrain.providers.vertex.environment import MOST as MOST_VARIABLES
 from cloudtrain.providers.vertex.environment import RESERVED
-from cloudtrain.providers.vertex.image import REFERENCE
+from cloudtrain.providers.vertex.image import is_reference
 from cloudtrain.providers.vertex.pools import LEAST_DISK, MOST_DISK
 from cloudtrain.providers.vertex.reading import entries, environment, named, section, text, value, whole
 from cloudtrain.spec.problems import shown
@@ -95,7 +95,7 @@ def _container_problems(container: Mapping[str, Any], path: Path) -> Iterator[Na
     image = text(container, "imageUri")
     if not image:
         yield NativeProblem((*path, "imageUri"), "is missing: a container needs an image")
-    elif not REFERENCE.fullmatch(image):
+    elif not is_reference(image):
         yield NativeProblem((*path, "imageUri"), f"{shown(image)} is no image reference")
     yield from _variable_problems(container, (*path, "env"))
     if any(isinstance(word, str) and word.endswith("/launch.py") for word in entries(container, "command")):
