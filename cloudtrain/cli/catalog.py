@@ -114,13 +114,16 @@ _WHERE = {
 
 @command.command("features")
 @_provider
+@click.option("--markdown", is_flag=True, help="The whole table, with how and why, for a page of documentation.")
 @_as_json
-def features_command(provider: str | None, as_json: bool) -> None:
+def features_command(provider: str | None, markdown: bool, as_json: bool) -> None:
     """What becomes of every field of the job file on each cloud."""
     from cloudtrain.providers.registry import NAMES, capabilities
 
     clouds = [name for name in NAMES if provider in (None, name)]
     found = [{"provider": cloud, **row._asdict()} for cloud in clouds for row in capabilities(cloud)]
+    if markdown:
+        return _print_markdown(clouds, found)
     if as_json:
         return _print_json(found)
     if provider:
@@ -134,6 +137,15 @@ def features_command(provider: str | None, as_json: bool) -> None:
         click.echo("\nHow, and why what is refused is refused: cloudtrain catalog features --provider P")
     click.echo(_SUPPORT)
     return None
+
+
+def _print_markdown(clouds: list[str], found: list[Record]) -> None:
+    cells = {(row["field"], row["provider"]): f"**{row['support']}**: {row['how']}" for row in found}
+    fields = dict.fromkeys(row["field"] for row in found)
+    lines = [["field", *clouds], ["---"] * (1 + len(clouds))]
+    lines += [[f"`{field}`", *(cells.get((field, cloud), "") for cloud in clouds)] for field in fields]
+    for line in lines:
+        click.echo(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |")
 
 
 _SUPPORT = """

@@ -34,6 +34,25 @@ COMMON: tuple[Capability, ...] = (
 )
 
 
+# The order of the job file.
+_ORDER = (
+    "name", "entry", "module", "task", "args", "code", "framework", "resources", "environment", "data", "outputs",
+    "checkpoint", "spot", "retries", "limits", "tags", "overrides",
+)  # fmt: skip
+
+
+def in_order(capabilities: Iterable[Capability]) -> tuple[Capability, ...]:
+    """As the job file has its sections; within one as they were declared, a value of a field behind the field."""
+    listed = list(capabilities)
+    fields = [capability.field for capability in listed]
+
+    def place(capability: Capability) -> tuple[int, int, str]:
+        field = capability.field.partition("=")[0]
+        return _ORDER.index(field.partition(".")[0]), fields.index(field), capability.field
+
+    return tuple(sorted(listed, key=place))
+
+
 def set_fields(job: Job) -> Iterator[tuple[Path, Any]]:
     """Every field that the job sets to something else than the default: its path and value."""
     yield from _leaves((), job.given())

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from cloudtrain.errors import SpecError, did_you_mean
+from cloudtrain.providers.features import in_order
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -37,8 +38,8 @@ def translate(job: Job, context: Context) -> Request:
 
 
 def capabilities(provider: str) -> tuple[Capability, ...]:
-    """What becomes of every field of the job file."""
-    return cast("tuple[Capability, ...]", _module(provider, "capabilities").CAPABILITIES)
+    """What becomes of every field of the job file, in its order."""
+    return in_order(_module(provider, "capabilities").CAPABILITIES)
 
 
 def check(provider: str, native: Mapping[str, Any]) -> NativeCheck:
