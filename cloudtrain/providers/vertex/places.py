@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCHEME = "gs://"
 MOUNT = "/gcs/"
 
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+_BUCKET = re.compile(r"[a-z0-9]([a-z0-9._-]{,220}[a-z0-9])?")
 
 
 class Places(NamedTuple):
@@ -83,7 +83,7 @@ def flaw_of(uri: str, *, writes: bool = False) -> str | None:
         return f"must be a gs:// URI{mounted_form}, not {shown(uri)}: Vertex AI mounts Cloud Storage buckets alone"
     bucket, _, path = uri.removeprefix(SCHEME).partition("/")
     if not _BUCKET.fullmatch(bucket):
-        return f"{shown(bucket)} is no bucket: 3 to 222 of a-z 0-9 . _ -, a letter or digit first and last"
+        return f"{shown(bucket)} is no bucket: up to 222 of a-z 0-9 . _ -, a letter or digit first and last"
     steps = path.removesuffix("/").split("/") if path else []
     if any(step in ("", ".", "..") for step in steps):
         return f"{shown(uri)} has an empty, . or .. step, which a mounted bucket cannot show"
