@@ -36,7 +36,7 @@ class Key(NamedTuple):
 
 _PREFIX = Key("folder in the bucket under which cloudtrain keeps all it writes", default="cloudtrain",
               pattern=r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")  # fmt: skip
-_BUCKET = r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]"
+_BUCKET = r"[a-z0-9]([a-z0-9._-]{,220}[a-z0-9])?"
 _GUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 # The placeholders are well-formed, so that a request can be looked at and checked before there is an account.

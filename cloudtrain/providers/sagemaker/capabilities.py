@@ -31,7 +31,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability(
         "environment.env",
         "native",
-        "Environment and spec.json; what does not fit into 100 variables of 512 characters is in spec.json alone",
+        "Environment, at most 100 with cloudtrain's own, of at most 512 characters",
     ),
     Capability(
         "environment.secrets",

@@ -25,7 +25,7 @@ LAUNCH = f"{INPUT}/{CODE_CHANNEL}/launch.py"
 ARCHIVE = f"{INPUT}/{CODE_CHANNEL}/code.tar.gz"
 SPEC = f"{INPUT}/{SPEC_CHANNEL}/spec.json"
 
-_BUCKET = r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]"  # capitals and _ are in old names of us-east-1
+_BUCKET = r"[A-Za-z0-9]([A-Za-z0-9._-]{,253}[A-Za-z0-9])?"  # capitals and _ are in old names of us-east-1
 
 
 class Places(NamedTuple):

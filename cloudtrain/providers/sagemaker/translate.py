@@ -21,7 +21,6 @@ from cloudtrain.providers.sagemaker.capabilities import CAPABILITIES
 from cloudtrain.providers.sagemaker.channels import channel_notes, channel_problems, channels_of
 from cloudtrain.providers.sagemaker.environment import (
     environment_chosen,
-    environment_notes,
     environment_of,
     environment_problems,
 )
@@ -152,7 +151,6 @@ def _notes(job: Job, context: Context, machine: Machine, image: Image) -> Iterat
     yield from volume_notes(job, machine)
     yield from place_notes(job)
     yield from channel_notes(job)
-    yield from environment_notes(job, context, machine)
     yield from stopping_notes(job, machine)
     rdma = machine.instance.rdma if machine.instance else ""
     yield from account_notes(context.settings, job.resources.nodes, rdma)
