@@ -11,7 +11,7 @@ _DISK = "the disk of an Azure VM comes with its size; leave it out here, and nam
 CAPABILITIES: tuple[Capability, ...] = (
     *COMMON,
     Capability("name", "native", "name, display_name, experiment_name; the tag cloudtrain_job"),
-    Capability("code", "native", "the code snapshot: launch.py, code.tar.gz and spec.json"),
+    Capability("code", "native", "code: the snapshot with launch.py, code.tar.gz, spec.json; the tag cloudtrain_code"),
     Capability("resources.nodes", "native", "resources.instance_count; a pytorch distribution for more than one"),
     Capability("resources.accelerator", "native", "resources.instance_type on serverless; a cluster has its own size"),
     Capability("resources.accelerators_per_node", "native", "resources.instance_type, as the accelerator"),
@@ -34,6 +34,6 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("retries.failure", "client", "CLOUDTRAIN_POLICY; the next attempt is made by cloudtrain"),
     Capability("limits.runtime", "native", "limits.timeout: at most 21 days, 7 on low-priority"),
     Capability("limits.pending", "client", "CLOUDTRAIN_POLICY; a job may stay queued for ever"),
-    Capability("tags", "native", "tags: 46 of them, names up to 100 characters"),
+    Capability("tags", "native", "tags: 45 of them, names up to 100 characters"),
     Capability("overrides", "native", "fields of the command job form (CLI v2), merged last"),
 )

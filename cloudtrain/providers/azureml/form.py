@@ -78,7 +78,7 @@ RESOURCES = (
     "instance_count", "instance_type", "shm_size", "docker_args", "locations", "max_instance_count", "properties",
 )  # fmt: skip
 ENVIRONMENT_FIELDS = (
-    "image", "conda_file", "build", "description", "tags", "properties", "inference_config", "os_type", "datastore",
+    "image", "conda_file", "build", "description", "tags", "inference_config", "os_type", "datastore",
     "auto_delete_setting",
 )  # fmt: skip
 INPUT = ("type", "path", "mode", "path_on_compute", "datastore", "value")

@@ -34,6 +34,11 @@ def tag_problems(job: Job, context: Context) -> Iterator[tuple[Path, str]]:
 
 
 def _ours(job: Job, context: Context) -> dict[str, str]:
-    """A job on a named cluster says nowhere else that it is meant for low-priority nodes."""
-    run = {f"{OURS}job": job.name, f"{OURS}run": context.run_id, f"{OURS}attempt": str(context.attempt)}
+    """Nothing else in the request says which code the job has, and that one on a cluster is meant for low-priority."""
+    run = {
+        f"{OURS}job": job.name,
+        f"{OURS}run": context.run_id,
+        f"{OURS}attempt": str(context.attempt),
+        f"{OURS}code": context.code,
+    }
     return {**run, f"{OURS}spot": "true"} if job.spot.enabled else run

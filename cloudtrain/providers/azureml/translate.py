@@ -29,6 +29,7 @@ from cloudtrain.providers.azureml.environment import (
 )
 from cloudtrain.providers.azureml.folders import channels_of, command_of, folder_problems, inputs_of, outputs_of
 from cloudtrain.providers.azureml.form import IDENTITIES, SCHEMA
+from cloudtrain.providers.azureml.ownership import ownership_problems
 from cloudtrain.providers.azureml.tags import tag_problems, tags_of
 from cloudtrain.providers.base import Context, Request, Shipped, problems_at
 from cloudtrain.providers.features import refusals
@@ -54,7 +55,10 @@ def translate(job: Job, context: Context) -> Request:
     if problems := problems_at(job, _problems(job, context, machine, image)):
         raise JobFileError(problems)
     spec = launch_spec(job, context, channels=channels_of(job))
-    native = overridden(_native(job, context, machine, image), job.overrides.get("azureml", {}))
+    made = _native(job, context, machine, image)
+    native = overridden(made, job.overrides.get("azureml", {}))
+    if problems := problems_at(job, ownership_problems(made, native)):
+        raise JobFileError(problems)
     return Request(
         provider="azureml",
         name=native_name(context.run_id, context.attempt),
@@ -111,9 +115,6 @@ def _description(job: Job) -> str:
 
 
 def _with_fingerprint(native: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """The variables keep their place. What an override made of them is for the checks to judge."""
-    variables = native.get("environment_variables")
-    if not isinstance(variables, dict):
-        return native
+    """The variables keep their place."""
     rest = {key: value for key, value in native.items() if key != "environment_variables"}
-    return {**native, "environment_variables": fingerprinted(variables, rest, spec)}
+    return {**native, "environment_variables": fingerprinted(native["environment_variables"], rest, spec)}

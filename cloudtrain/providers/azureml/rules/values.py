@@ -93,7 +93,7 @@ def _limits(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
     limits = section(native, "limits")
     if "timeout" in limits:
         longest = form.LONGEST_SPOT_RUNTIME if is_spot(native) else form.LONGEST_RUNTIME
-        why = f" ({longest // form.DAY} days)"
+        why = f" ({form.LONGEST_RUNTIME // form.DAY} days, {form.LONGEST_SPOT_RUNTIME // form.DAY} on low-priority)"
         yield from whole(("limits", "timeout"), limits["timeout"], longest, why)
 
 
