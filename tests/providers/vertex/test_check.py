@@ -103,7 +103,7 @@ P0, P1 = "jobSpec.workerPoolSpecs.0", "jobSpec.workerPoolSpecs.1"
         (machine(0, machineType="c3-standard-4"), f"{P0}.machineSpec.machineType", "not offered"),
         (machine(0, machineType="n1-standard-2"), f"{P0}.machineSpec.machineType", "not offered"),
         (machine(0, machineType="custom-4-8192"), f"{P0}.machineSpec.machineType", "not offered"),
-        (machine(1, acceleratorCount=4), f"{P1}.machineSpec", "takes 8 x NVIDIA_A100_80GB, not 4 x"),
+        (machine(1, acceleratorCount=4), f"{P1}.machineSpec", "takes 8 x NVIDIA_A100_80GB; here it has 4 x"),
         (machine(1, acceleratorType=1), f"{P1}.machineSpec.acceleratorType", "K80"),
         (machine(1, acceleratorType="NVIDIA_TESLA_P100"), f"{P1}.machineSpec.acceleratorType", "2026-09-15"),
         (

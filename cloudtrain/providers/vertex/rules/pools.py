@@ -164,7 +164,7 @@ def _pairing_problems(rows: tuple[Instance, ...], native: str, count: int, path:
     given = f"{count} x {native}" if native else "no accelerator"
     same = [row for row in rows if row.native_accelerator == native]
     takes = " or ".join(f"{row.accelerators} x {row.native_accelerator}" for row in (same or rows) if row.accelerators)
-    yield NativeProblem(path, f"{rows[0].name} takes {takes or 'no accelerator'}, not {given}")
+    yield NativeProblem(path, f"{rows[0].name} takes {takes or 'no accelerator'}; here it has {given}")
 
 
 def _disk_problems(disk: Mapping[str, Any], path: Path) -> Iterator[NativeProblem]:
