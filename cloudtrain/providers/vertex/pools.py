@@ -65,8 +65,8 @@ def accelerator_problems(job: Job, machine: Machine) -> Iterator[tuple[Path, str
     wanted = job.resources.accelerator
     if wanted and not _native_accelerator(job):
         names = " or ".join(_native_names(wanted)) or "unknown here"
-        text = f"{machine.name} is not in the catalogue, and Vertex AI's name of {wanted} is {names}: take a machine of the catalogue"  # noqa: E501
-        yield ("resources", "accelerator"), text
+        told = f"{machine.name} is not in the catalogue, and Vertex AI's name of {wanted} is {names}"
+        yield ("resources", "accelerator"), f"{told}: take a machine of the catalogue"
     if job.resources.accelerators_per_node and not wanted:
         text = f"{machine.name} is not in the catalogue, so resources.accelerator has to say what is counted"
         yield ("resources", "accelerators_per_node"), text
