@@ -14,9 +14,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import cast
 
-import click
+# Python looks for garbage at every 700th new object. Whatever a command imports lives until its end, so that time is
+# lost: look more seldom, from the first import on.
+gc.set_threshold(100_000)
 
-from cloudtrain.errors import CloudtrainError
+import click  # noqa: E402
+
+from cloudtrain.errors import CloudtrainError  # noqa: E402
 
 # verb -> (module, short help). A verb's module holds a click command named `command`.
 VERBS: dict[str, tuple[str, str]] = {
@@ -28,10 +32,6 @@ VERBS: dict[str, tuple[str, str]] = {
     "catalog": ("cloudtrain.cli.catalog", "Machines, accelerators, images, prices: what each cloud has."),
     "run": ("cloudtrain.cli.run", "Train here, on N simulated nodes of M processes."),
 }
-
-# New objects after which Python looks for garbage. Its default, 700, means to look through everything that a command
-# imports time and again, and all of that lives until the end.
-_SELDOM = 100_000
 
 
 class _Verbs(click.Group):
@@ -87,7 +87,6 @@ def _without_plugins() -> None:
 
 def main() -> None:
     """Entry of the console script: runs a verb and turns every error into a message and an exit code."""
-    gc.set_threshold(_SELDOM)
     try:
         _main()
     finally:

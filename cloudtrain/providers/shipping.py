@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +60,8 @@ def entrypoints_digest() -> str:
 
 def write_code(bundle: Bundle, folder: Path) -> None:
     """Fill ``folder`` with launch.py & co and the archive of the user's code. Raises MissingError as bundles do."""
+    import shutil  # a millisecond, which render does without
+
     from cloudtrain.bundle import write_archive
 
     for name, file in _entrypoints():
@@ -80,5 +81,4 @@ def _entrypoints() -> Iterator[tuple[str, Path]]:
     """Name in the code folder and the file here, in a fixed order."""
     root = shipped.entrypoints()
     files = [file for top in _TRAVELS for file in ([root / top] if top.endswith(".py") else (root / top).rglob("*.py"))]
-    for file in sorted(files, key=lambda file: file.relative_to(root).as_posix()):
-        yield file.relative_to(root).as_posix(), file
+    yield from sorted((file.relative_to(root).as_posix(), file) for file in files)
