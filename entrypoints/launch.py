@@ -37,9 +37,8 @@ def main(env: Mapping[str, str]) -> int:
     code = node.main(env, spec, here, _sink(env, here.node))
     given = exits.given_to(here.provider, code)
     if given != code:
-        print(
-            f"cloudtrain launch: leaves with {given} instead of {code}, which {here.provider} would retry", flush=True
-        )
+        why = f"for which {here.provider} would run the whole job again"
+        print(f"cloudtrain launch: leaves with {given} instead of {code}, {why}", flush=True)
     return given
 
 

@@ -2,11 +2,16 @@
 
 Standard library and torch only, Python 3.9 or newer. The story is in ``node.py``; below it, one idea a module:
 
-cluster    which nodes there are and which one this is, read from the provider's contract
+cluster    which nodes there are and which one this is, read from the provider's contract (``contracts/``)
 spec       what to run: the job as a file of plain data
 environ    the environment of a worker; foreign launcher variables removed; ``${data.x}`` put in
+prepare    a cloud node before its workers start: code, packages, secrets (``secret_stores/``), network, data
+deliver    its results after their end
+layout     where a node keeps what was brought to it
+banner     the first lines of its log
 members    the channel between the nodes' launchers: all here, one failed, one preempted, all done
-agent      torch elastic's agent in a process of its own
+helper     a process forked from the launcher, for what takes its time
+agent      torch elastic's agent in such a process
 worker     one training process and its warden
 script     runs the user's script as ``__main__``
 output     each rank's output: kept in a file, shown line by line

@@ -1,0 +1,247 @@
+"""What a node does before its workers start: packages, secrets, data; how others wait, and what a failure ends."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import signal
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.entrypoints.clouds.conftest import Make
+from tests.entrypoints.clouds.nodes import CloudJob
+from tests.entrypoints.prepare.server import Answer, Server
+from tests.local.project import may_isolate, require
+
+VALUE = "s3cr3t-v4lue"
+TOKEN = "/computeMetadata/v1/instance/service-accounts/default/token"
+SECRET = "/v1/projects/p/secrets/wandb/versions/latest:access"
+
+# Ends well only if the secret is there; never writes it down.
+USES_SECRET = """
+import hashlib, os
+value = os.environ["WANDB_API_KEY"]
+print("digest", hashlib.sha256(value.encode()).hexdigest(), sorted(n for n in os.environ if "CLOUDTRAIN_SECRET" in n))
+"""
+
+
+def _with_secret(job: CloudJob, server: Server) -> None:
+    server.answer(TOKEN, Answer({"access_token": "ya29.t0ken"}))
+    server.answer(SECRET, Answer({"payload": {"data": base64.b64encode(VALUE.encode()).decode()}}))
+    job.variables.update(
+        CLOUDTRAIN_SECRETREF_WANDB_API_KEY="projects/p/secrets/wandb",
+        GCE_METADATA_HOST=server.host,
+        CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER=server.url,
+    )
+
+
+def test_a_secret_reaches_the_workers_and_nothing_else(make: Make, server: Server, tmp_path: Path) -> None:
+    job = make("vertex", variables={"CLOUDTRAIN_LOG_DIR": str(tmp_path / "logs")})
+    (tmp_path / "logs").mkdir()
+    _with_secret(job, server)
+    job.write(USES_SECRET)
+    assert job.run() == [0, 0], job.said
+    digest = hashlib.sha256(VALUE.encode()).hexdigest()
+    assert job.said.count(f"digest {digest} []") == 4
+    assert VALUE not in job.said and "ya29" not in job.said
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path for path in files if VALUE.encode() in path.read_bytes()] == []
+    assert len(server.asked_for(SECRET)) == 2
+
+
+def test_a_secret_that_was_given_by_value(make: Make, server: Server) -> None:
+    """As `cloudtrain run --as` does: no store of the cloud is asked."""
+    job = make("vertex", count=1)
+    _with_secret(job, server)
+    job.variables["CLOUDTRAIN_SECRET_WANDB_API_KEY"] = VALUE
+    job.write(USES_SECRET)
+    assert job.run() == [0], job.said
+    assert server.asked == []
+
+
+def test_a_secret_that_cannot_be_read_ends_the_job_everywhere(make: Make, server: Server) -> None:
+    job = make("vertex")
+    _with_secret(job, server)
+    server.answer(SECRET, Answer({"error": {"message": "denied"}}, 403))
+    job.write(USES_SECRET)
+    job.start(0, changed={"CLOUDTRAIN_SECRETREF_WANDB_API_KEY": None})
+    job.start(1)
+    assert [node.end() for node in job.nodes] == [125, 125]
+    for node in job.nodes:
+        assert f"[{node.number}/-] failed first: node 1: secret WANDB_API_KEY (projects/p/secrets/wandb): " in node.out
+        assert "403 Forbidden: denied" in node.out
+
+
+def test_a_node_may_take_longer_than_the_start_timeout_to_prepare(make: Make, server: Server) -> None:
+    """The other one is ready at once, connected, and waits."""
+    job = make("vertex")
+    _with_secret(job, server)
+    server.open.clear()
+    job.write("print('trained')\n", start_timeout=2.0, processes_per_node=1)
+    head, slow = job.start(0, changed={"CLOUDTRAIN_SECRETREF_WANDB_API_KEY": None}), job.start(1)
+    slow.wait_for(lambda: server.asked_for(TOKEN))
+    time.sleep(5)  # well past the timeout
+    assert [node.process.poll() for node in (head, slow)] == [None, None]
+    server.open.set()
+    assert [node.end() for node in job.nodes] == [0, 0], job.said
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_sigterm_while_a_node_is_prepared(number: int, make: Make, server: Server) -> None:
+    job = make("vertex")
+    _with_secret(job, server)
+    server.open.clear()
+    job.write(USES_SECRET)
+    for node in (job.start(0), job.start(1)):
+        node.wait_for(lambda: len(server.asked_for(TOKEN)) > node.number)  # noqa: B023
+    job.nodes[number].process.send_signal(signal.SIGTERM)
+    assert [node.end() for node in job.nodes] == [143, 143], job.said
+    for node in job.nodes:
+        assert (node.report["outcome"], node.report["root"]) == ("preempted", None)
+
+
+def _wheel(folder: Path, name: str, content: str) -> None:
+    """A package, as pip takes it without any index."""
+    folder.mkdir(exist_ok=True)
+    info = f"{name}-1.0.dist-info"
+    files = {
+        f"{name}.py": content,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+        for path, text in {**files, f"{info}/RECORD": record}.items():
+            wheel.writestr(path, text)
+
+
+def _own_pip(job: CloudJob, number: int) -> dict[str, str | None]:
+    """The nodes share this machine's interpreter: what they install goes into a folder of each."""
+    site = str(job.folder / f"site-{number}")
+    paths = [site, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "PIP_TARGET": site, "PYTHONPATH": os.pathsep.join(paths), "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull,
+        "PIP_FIND_LINKS": str(job.folder / "wheels"), "PIP_EXTRA_INDEX_URL": None, "PIP_INDEX_URL": None,
+    }  # fmt: skip
+
+
+def test_requirements_are_installed_first(make: Make) -> None:
+    job = make("azureml", more_code={"deps/requirements.txt": "-r more.txt\n", "deps/more.txt": "ct_made_up\n"})
+    _wheel(job.folder / "wheels", "ct_made_up", "WHO = 'made up'\n")
+    job.write("import ct_made_up\nprint(ct_made_up.WHO)\n", requirements="deps/requirements.txt", processes_per_node=1)
+    for number in (0, 1):
+        job.start(number, changed=_own_pip(job, number))
+    assert [node.end() for node in job.nodes] == [0, 0], job.said
+    for node in job.nodes:
+        assert f"[{node.number}/-] installing requirements.txt\n" in node.out
+        assert f"[{node.number}/-] pip: Successfully installed ct_made_up-1.0" in node.out.replace(
+            "ct-made-up", "ct_made_up"
+        )
+        assert f"[{node.number}/{node.number}] made up\n" in node.out
+
+
+def test_requirements_that_cannot_be_installed(make: Make) -> None:
+    job = make("azureml", more_code={"requirements.txt": "ct_no_such_package==1\n"})
+    (job.folder / "wheels").mkdir()
+    job.write("print('never')\n", requirements="requirements.txt")
+    job.start(0, changed=_own_pip(job, 0))
+    job.start(1, changed={**_own_pip(job, 1), "CLOUDTRAIN_NODE_DIR": str(job.folder / "node-1")})
+    assert [node.end() for node in job.nodes] == [125, 125]
+    for node in job.nodes:
+        failed = next(line for line in node.out.splitlines() if "failed first" in line)
+        assert "environment.requirements: pip install -r requirements.txt ended with code 1: " in failed
+        assert "No matching distribution found for ct_no_such_package==1" in failed
+    assert "never" not in job.said
+
+
+def test_requirements_that_did_not_ship(make: Make) -> None:
+    job = make("azureml", count=1)
+    job.write("print('never')\n", requirements="requirements.txt")
+    assert job.run() == [125]
+    assert "environment.requirements: " in job.said and "requirements.txt is not in the code" in job.said
+
+
+LISTS = """
+import json, os, pathlib
+folder = pathlib.Path(os.environ["CLOUDTRAIN_DATA_TRAIN"])
+found = {p.relative_to(folder).as_posix(): [p.read_text(), p.is_symlink()] for p in folder.rglob("*") if p.is_file()}
+pathlib.Path(os.environ["PROJECT"], f"rank-{os.environ['RANK']}.json").write_text(json.dumps(found))
+"""
+KEYS = ["a.txt", "b/c.txt", "b/d.txt", "e", "f"]
+
+
+@pytest.mark.parametrize("provider", ["vertex", "azureml"])
+@pytest.mark.parametrize("mode", ["mount", "download"])
+def test_every_node_gets_its_share_of_the_objects(provider: str, mode: str, make: Make) -> None:
+    job = make(provider)
+    for key in KEYS:
+        job.data(key, f"content of {key}")
+    job.write(LISTS, processes_per_node=1, channels={"train": {"mode": mode, "shard": "by-object"}})
+    assert job.run() == [0, 0], job.said
+    for node in (0, 1):
+        expected = {key: [f"content of {key}", mode == "mount"] for key in KEYS[node::2]}
+        assert job.seen(node) == expected
+        assert f"[{node}/-] data.train: {3 - node} of 5 objects, " in job.nodes[node].out
+
+
+def test_data_that_is_downloaded_is_a_copy(make: Make) -> None:
+    job = make("vertex", count=1)
+    job.data("a.txt", "x")
+    job.write(LISTS, processes_per_node=1, channels={"train": {"mode": "download"}})
+    assert job.run() == [0], job.said
+    assert job.seen(0) == {"a.txt": ["x", False]}
+
+
+def test_data_that_is_mounted_is_left_where_it_is(make: Make) -> None:
+    job = make("vertex", count=1)
+    job.data("a.txt", "x")
+    job.write("import os\nprint(os.environ['CLOUDTRAIN_DATA_TRAIN'])\n", processes_per_node=1, channels={"train": {}})
+    assert job.run() == [0], job.said
+    assert f"[0/0] {job.bucket}/data/train\n" in job.said
+
+
+def test_data_that_is_not_there(make: Make) -> None:
+    job = make("vertex", count=1)
+    job.write("print('never')\n", channels={"train": {"mode": "download"}})
+    assert job.run() == [125]
+    assert f"data.train: {job.bucket}/data/train is not there" in job.said
+
+
+def test_a_channel_without_a_folder(make: Make) -> None:
+    job = make("vertex", count=1)
+    job.write("print('never')\n", channels={"test": {"mode": "download"}})
+    assert job.run() == [125]
+    assert "the spec has a channel 'test', but CLOUDTRAIN_DATA_TEST is not set" in job.said
+
+
+def test_the_banner_shows_no_secret(make: Make) -> None:
+    job = make("vertex", count=1, variables={"CLOUDTRAIN_SECRET_NCCL_KEY": VALUE, "NCCL_DEBUG": "WARN"})
+    job.write("import os\nprint(len(os.environ['NCCL_KEY']))\n", processes_per_node=1)
+    assert job.run() == [0], job.said
+    assert "[0/-] network: NCCL_DEBUG=WARN\n" in job.said
+    assert f"[0/0] {len(VALUE)}\n" in job.said and VALUE not in job.said
+
+
+SMALL_SHM = 'mount -t tmpfs -o size=64m tmpfs /dev/shm && exec "$@"'
+
+
+def test_little_shared_memory_is_said(make: Make) -> None:
+    require(may_isolate() and os.geteuid() == 0, "namespaces are not permitted here")
+    job = make("vertex", count=1)
+    job.write("print('trained')\n", processes_per_node=1)
+    node = job.start(0, before=("unshare", "--mount", "sh", "-c", SMALL_SHM, "sh"))
+    assert node.end() == 0, job.said
+    assert "[0/-] /dev/shm has 64 MiB, which DataLoader workers and NCCL share; if a rank dies of SIGBUS: " in node.out
+
+
+def test_a_report_of_each_node(make: Make) -> None:
+    job = make("azureml")
+    job.write("print('ok')\n", processes_per_node=1)
+    assert job.run() == [0, 0], job.said
+    reports = [json.loads((job.folder / f"node-{n}/report.json").read_text()) for n in (0, 1)]
+    assert [(report["node"], report["outcome"]) for report in reports] == [(0, "succeeded"), (1, "succeeded")]
