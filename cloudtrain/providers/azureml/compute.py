@@ -6,11 +6,11 @@ not sent as if it could, and the notes say who decides.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.azureml.form import DAY, LONGEST_RUNTIME, LONGEST_SPOT_RUNTIME, MOST_NODES
+from cloudtrain.providers.azureml.reading import fits
 from cloudtrain.providers.base import Chosen
 from cloudtrain.providers.machine import Machine, machine_for
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cloudtrain.providers.base import Context
     from cloudtrain.spec.problems import Path
 
-_FRACTION = re.compile(r"standard_nv(6|12|18)ads_a10_v5", re.IGNORECASE)
+_FRACTION = r"(?i:standard_nv(6|12|18)ads_a10_v5)"
 _SHM_GIB = 8
 """Where the size of the machine is not known."""
 _SERVICE_SHM_GIB = 2
@@ -104,7 +104,7 @@ def _assumed(machine: Machine, cluster: str) -> Machine:
 
 def _problems(job: Job, machine: Machine) -> Iterator[tuple[Path, str]]:
     ranks = job.resources.nodes * job.processes
-    if ranks > 1 and _FRACTION.fullmatch(machine.name):
+    if ranks > 1 and fits(_FRACTION, machine.name):
         text = (
             f"{machine.name} has a part of an A10, on which NCCL cannot run {ranks} processes; "
             "Standard_NV36ads_A10_v5 has a whole one"

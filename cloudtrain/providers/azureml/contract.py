@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.azureml.folders import FOLDERS
 from cloudtrain.providers.azureml.form import REFERENCE
-from cloudtrain.providers.azureml.rules.reading import at, cluster, is_spot, nodes, plain, section
+from cloudtrain.providers.azureml.reading import at, cluster, is_spot, nodes, plain, section
 from cloudtrain.providers.base import NodeContract
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PORT = 6105
 """MASTER_PORT, as Microsoft documents it."""
 _RUNTIME = "mnt/azureml/cr/j/{name}"
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_ASSIGNMENT = r"([A-Za-z_][A-Za-z0-9_]*)=([\s\S]*)"
 _FIRST_ADDRESS = 4
 """Azure keeps the first four addresses of a network for itself."""
 
@@ -69,9 +69,9 @@ def _places(native: Mapping[str, Any], folders: Mapping[str, str]) -> Iterator[t
 
 def _given_by_command(command: str, folders: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """The variables that ``exec env NAME=path ... python3`` sets: the service has put the paths in before."""
-    replaced = REFERENCE.sub(lambda found: "{root}/" + folders[found.group(1)], command)
+    replaced = re.sub(REFERENCE, lambda found: "{root}/" + folders[found.group(1)], command)
     for word in shlex.split(replaced.removeprefix("exec env ")):
-        assignment = _ASSIGNMENT.fullmatch(word)
+        assignment = re.fullmatch(_ASSIGNMENT, word)
         if assignment is None:
             return
         yield assignment.group(1), assignment.group(2)

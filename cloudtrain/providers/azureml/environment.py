@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cloudtrain.catalog.images import NoImage, image_for
 from cloudtrain.catalog.network import network_settings
 from cloudtrain.providers.azureml.form import ENVIRONMENT, IMAGE, VAULT_SECRET
+from cloudtrain.providers.azureml.reading import fits
 from cloudtrain.providers.base import Chosen
 from cloudtrain.providers.nodes import node_variables
 from cloudtrain.spec.problems import shown
@@ -24,7 +25,7 @@ ARCHIVE = "code.tar.gz"
 """Both as the command sees them: the snapshot is its working directory."""
 
 # Curated names as people write them; a container image has no capitals before its tag.
-_CURATED = re.compile(r"AzureML-[A-Za-z0-9._-]+[:@].+")
+_CURATED = r"AzureML-[A-Za-z0-9._-]+[:@].+"
 
 _MOUNTS = {
     "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": (
@@ -83,7 +84,7 @@ def secret_problems(job: Job) -> Iterator[tuple[Path, str]]:
         form = "https://VAULT.vault.azure.net/secrets/NAME, with /VERSION behind it if one is meant"
         if reference is None:
             yield path, f"has no reference for azureml: give environment.secrets.{name}.azureml as {form}"
-        elif not VAULT_SECRET.fullmatch(reference):
+        elif not fits(VAULT_SECRET, reference):
             at = (*path, "azureml") if isinstance(job.environment.secrets[name], Mapping) else path
             yield at, f"{shown(reference)} is no secret of a key vault; write {form}"
 
@@ -106,12 +107,12 @@ def _named(job: Job, name: str) -> Image:
     notes = []
     if job.environment.torch:
         notes.append(f"environment.torch: {job.environment.torch} is not looked for in {name}, which the job names")
-    reference = name if name.startswith("azureml:") else f"azureml:{name}" if _CURATED.fullmatch(name) else ""
-    if reference and ENVIRONMENT.fullmatch(reference):
+    reference = name if name.startswith("azureml:") else f"azureml:{name}" if fits(_CURATED, name) else ""
+    if reference and fits(ENVIRONMENT, reference):
         if re.search(r"@[^/]+$|/labels/[^/]+$", reference):
             notes.append(f"environment.image: {name} is another image tomorrow; a version such as :3 stays what it is")
         return Image(reference, notes=tuple(notes))
-    if not reference and IMAGE.fullmatch(name):
+    if not reference and fits(IMAGE, name):
         return Image({"image": name}, notes=tuple(notes))
     at: Path = ("environment", "image")
     text = (

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.azureml.form import DATASTORE_PATH, INPUT_FORMS, INPUT_PATH, OUTPUT_FORM
+from cloudtrain.providers.azureml.reading import fits
 from cloudtrain.spec.fields import for_provider
 from cloudtrain.spec.problems import shown
 
@@ -98,7 +99,7 @@ def _data_problems(job: Job) -> Iterator[tuple[Path, str]]:
         uri = channel.uri_for("azureml")
         if uri is None:
             yield path, f"has no place for azureml: give data.{name}.uri.azureml"
-        elif not INPUT_PATH.fullmatch(uri):
+        elif not fits(INPUT_PATH, uri):
             yield _at(path, channel.uri), f"{shown(uri)} is no place that Azure ML reads; it reads {INPUT_FORMS}"
 
 
@@ -106,7 +107,7 @@ def _place_problems(path: Path, place: PerProvider[str]) -> Iterator[tuple[Path,
     uri = for_provider(place, "azureml")
     if uri is None:
         yield path, f"has no place for azureml: give {'.'.join(map(str, path))}.azureml"
-    elif not DATASTORE_PATH.fullmatch(uri):
+    elif not fits(DATASTORE_PATH, uri):
         yield _at(path, place), f"{shown(uri)} is no place that Azure ML writes to; write {OUTPUT_FORM}"
 
 

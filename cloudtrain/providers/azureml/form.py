@@ -6,13 +6,13 @@ Fields and words are those of azure-ai-ml 1.35 (a test holds them against its sc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+# Patterns are of whole values, and compiled where one is looked at: rendering is to cost little.
 SCHEMA = "https://azuremlschemas.azureedge.net/latest/commandJob.schema.json"
 
 LONGEST_NAME = 255
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+NAME = r"[a-z0-9][a-z0-9_-]*"
 """Lower case: the vendor's client lowers every name without a word."""
 LONGEST_DISPLAY_NAME = 256
 LONGEST_DESCRIPTION = 5000
@@ -25,30 +25,28 @@ DAY = 86_400
 LONGEST_RUNTIME = 21 * DAY
 LONGEST_SPOT_RUNTIME = 7 * DAY
 
-KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+KEY = r"[A-Za-z_][A-Za-z0-9_]*"
 """Of inputs and outputs."""
-SHM_SIZE = re.compile(r"[1-9][0-9]*[bkmg]")
-REFERENCE = re.compile(r"\$\{\{\s*([^}]*?)\s*\}\}")
+SHM_SIZE = r"[1-9][0-9]*[bkmg]"
+REFERENCE = r"\$\{\{\s*([^}]*?)\s*\}\}"
 """What the service replaces, in the command only."""
 
 _DATASTORE = r"(?:subscriptions/[^/]+/resource[gG]roups/[^/]+/workspaces/[^/]+/)?datastores/[A-Za-z0-9_]+/paths/.*"
 _ASSET = r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}"
-DATASTORE_PATH = re.compile(f"azureml://{_DATASTORE}")
-INPUT_PATH = re.compile(
+DATASTORE_PATH = f"azureml://{_DATASTORE}"
+INPUT_PATH = (
     rf"azureml://{_DATASTORE}|azureml://registries/[^/]+/data/{_ASSET}/(?:versions|labels)/[^/]+"
     rf"|azureml:{_ASSET}[:@][A-Za-z0-9._-]+|azureml:/subscriptions/.+|(?:wasbs?|abfss|https?)://[^/].*"
 )
 INPUT_FORMS = "azureml://datastores/NAME/paths/FOLDER, azureml:ASSET:VERSION, wasbs://, abfss:// or https://"
 OUTPUT_FORM = "azureml://datastores/NAME/paths/FOLDER: Azure ML writes to datastores only"
-ENVIRONMENT = re.compile(
+ENVIRONMENT = (
     rf"azureml://registries/[^/]+/environments/{_ASSET}/(?:versions|labels)/[^/]+"
     rf"|azureml:{_ASSET}[:@][A-Za-z0-9._-]+|azureml:/subscriptions/.+"
 )
 """A registered environment. Without a version or a label the vendor's client refuses it, but only when it sends."""
-IMAGE = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9._-]*(?::[0-9]+)?(?:/[a-z0-9._-]+)*(?::[\w.-]{1,128})?(?:@sha256:[0-9a-f]{64})?"
-)
-VAULT_SECRET = re.compile(
+IMAGE = r"[A-Za-z0-9][A-Za-z0-9._-]*(?::[0-9]+)?(?:/[a-z0-9._-]+)*(?::[\w.-]{1,128})?(?:@sha256:[0-9a-f]{64})?"
+VAULT_SECRET = (
     r"https://[A-Za-z][A-Za-z0-9-]{1,22}[A-Za-z0-9]\.vault\.azure\.net/secrets/[A-Za-z0-9-]{1,127}(?:/[0-9a-f]{32})?"
 )
 

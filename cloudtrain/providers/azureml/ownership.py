@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.azureml import tags
 from cloudtrain.providers.azureml.folders import FOLDERS
-from cloudtrain.providers.azureml.rules.reading import section
+from cloudtrain.providers.azureml.reading import section
 
 if TYPE_CHECKING:
     from cloudtrain.spec.problems import Path
 
 _OVERRIDES: Path = ("overrides", "azureml")
 _OURS = "CLOUDTRAIN_"
-_NEEDED = re.compile(r'\w+="\$\{\{[^}]+\}\}"|launch\.py')
+_NEEDED = r'\w+="\$\{\{[^}]+\}\}"|launch\.py'
 """What of the command has to stay: launch.py and the paths it is given."""
 
 
@@ -31,7 +31,7 @@ def ownership_problems(made: Mapping[str, Any], merged: Mapping[str, Any]) -> It
         if name not in section(merged, "outputs"):
             yield (*_OVERRIDES, "outputs", name), "is a folder of the run, without which launch.py does not start"
     command = str(merged.get("command", ""))
-    if missing := [part for part in _NEEDED.findall(made["command"]) if part not in command]:
+    if missing := [part for part in re.findall(_NEEDED, made["command"]) if part not in command]:
         text = (
             f"lacks {' '.join(missing)}; a command may stand before or behind what cloudtrain sends, not in its place"
         )

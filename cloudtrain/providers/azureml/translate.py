@@ -57,7 +57,7 @@ def translate(job: Job, context: Context) -> Request:
     spec = launch_spec(job, context, channels=channels_of(job))
     made = _native(job, context, machine, image)
     native = overridden(made, job.overrides.get("azureml", {}))
-    if problems := problems_at(job, ownership_problems(made, native)):
+    if native != made and (problems := problems_at(job, ownership_problems(made, native))):
         raise JobFileError(problems)
     return Request(
         provider="azureml",

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.azureml import form
-from cloudtrain.providers.azureml.rules.reading import Path, section
+from cloudtrain.providers.azureml.reading import Path, fits, section
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.spec.problems import shown
 
 _FORMS = "azureml:NAME:VERSION or azureml://registries/REGISTRY/environments/NAME/versions/VERSION"
-_ONE_EQUALS = re.compile(r"[\w.-]+(\[[\w,.-]+\])?=[^=].*")
+_ONE_EQUALS = r"[\w.-]+(\[[\w,.-]+\])?=[^=].*"
 
 
 def problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
@@ -39,7 +38,7 @@ def _environment(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
     elif isinstance(environment, Mapping):
         yield from _image(environment)
         yield from _conda(environment.get("conda_file"))
-    elif not isinstance(environment, str) or not form.ENVIRONMENT.fullmatch(environment):
+    elif not fits(form.ENVIRONMENT, environment):
         yield NativeProblem(("environment",), f"must be {_FORMS}, or a mapping with an image, not {shown(environment)}")
 
 
@@ -47,7 +46,7 @@ def _image(environment: Mapping[str, Any]) -> Iterator[NativeProblem]:
     image = environment.get("image")
     if (image is None) == (environment.get("build") is None):
         yield NativeProblem(("environment",), "must have an image or a build, exactly one of them")
-    elif image is not None and not (isinstance(image, str) and form.IMAGE.fullmatch(image)):
+    elif image is not None and not fits(form.IMAGE, image):
         text = f"must be a container image such as repo/name:tag, not {shown(image)}"
         yield NativeProblem(("environment", "image"), text)
 
@@ -73,7 +72,7 @@ def _dependency(path: Path, item: Any) -> Iterator[NativeProblem]:
         for number, package in enumerate(item["pip"]):
             if not isinstance(package, str):
                 yield NativeProblem((*path, "pip", number), f"must be a requirement, not {shown(package)}")
-            elif _ONE_EQUALS.fullmatch(package):
+            elif fits(_ONE_EQUALS, package):
                 yield NativeProblem((*path, "pip", number), f"pip pins with ==: write {package.replace('=', '==', 1)}")
     elif not isinstance(item, str):
         yield NativeProblem(path, f"must be a package or a list of pip requirements, not {shown(item)}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.azureml import form
-from cloudtrain.providers.azureml.rules.reading import Path, plain, section, sections
+from cloudtrain.providers.azureml.reading import Path, plain, section, sections
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.spec.problems import shown
 

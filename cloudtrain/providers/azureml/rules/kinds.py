@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from cloudtrain.errors import did_you_mean
-from cloudtrain.providers.azureml.rules.reading import Path
+from cloudtrain.providers.azureml.reading import Path
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.spec.problems import shown
 

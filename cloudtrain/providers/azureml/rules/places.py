@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.azureml import form
+from cloudtrain.providers.azureml.reading import Path, fits, plain, section, sections
 from cloudtrain.providers.azureml.rules.kinds import word
-from cloudtrain.providers.azureml.rules.reading import Path, plain, section, sections
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.spec.problems import shown
 
@@ -17,7 +16,7 @@ def problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
     """The problems of every input and output by itself."""
     for name in ("inputs", "outputs"):
         for key in section(native, name):
-            if not form.KEY.fullmatch(key):
+            if not fits(form.KEY, key):
                 yield NativeProblem((name, key), "its name must be letters, digits and _, not beginning with a digit")
     for path, item in sections(native, "inputs"):
         if "value" not in item:
@@ -34,7 +33,7 @@ def _input(path: Path, item: Mapping[str, Any]) -> Iterator[NativeProblem]:
     place = item.get("path")
     if place is None:
         yield NativeProblem((*path, "path"), f"is missing; it may be {form.INPUT_FORMS}")
-    elif plain(kind) in ("urifolder", "urifile") and not _fits(form.INPUT_PATH, place):
+    elif plain(kind) in ("urifolder", "urifile") and not fits(form.INPUT_PATH, place):
         text = f"{shown(place)} is no place that Azure ML reads; it reads {form.INPUT_FORMS}"
         yield NativeProblem((*path, "path"), text)
 
@@ -45,10 +44,6 @@ def _output(path: Path, item: Mapping[str, Any]) -> Iterator[NativeProblem]:
         if name in item:
             yield from word((*path, name), item[name], words)
     place = item.get("path")
-    if place is not None and not _fits(form.DATASTORE_PATH, place):
+    if place is not None and not fits(form.DATASTORE_PATH, place):
         text = f"{shown(place)} is no place that Azure ML writes to; write {form.OUTPUT_FORM}"
         yield NativeProblem((*path, "path"), text)
-
-
-def _fits(pattern: re.Pattern[str], value: Any) -> bool:
-    return isinstance(value, str) and bool(pattern.fullmatch(value))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.azureml import form
-from cloudtrain.providers.azureml.rules.reading import cluster, is_spot, nodes, plain, section
+from cloudtrain.providers.azureml.reading import cluster, is_spot, nodes, plain, section
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.spec.problems import shown
 
@@ -21,7 +22,7 @@ def problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
 def _references(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
     """The client looks for the inputs only; the service fails the job for the rest, once it is scheduled."""
     command = native.get("command")
-    for reference in form.REFERENCE.findall(command) if isinstance(command, str) else ():
+    for reference in re.findall(form.REFERENCE, command) if isinstance(command, str) else ():
         kind, _, name = reference.partition(".")
         if kind not in ("inputs", "outputs"):
             yield NativeProblem(

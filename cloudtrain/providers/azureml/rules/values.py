@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.azureml import form
+from cloudtrain.providers.azureml.reading import fits, is_spot, section
 from cloudtrain.providers.azureml.rules.kinds import whole, word
-from cloudtrain.providers.azureml.rules.reading import is_spot, section
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.spec.problems import shown
 
@@ -16,10 +15,10 @@ _TEXTS = {
     "name": (form.LONGEST_NAME, form.NAME, "lower-case letters, digits, _ and -, beginning with a letter or digit"),
     "display_name": (form.LONGEST_DISPLAY_NAME, None, ""),
     "description": (form.LONGEST_DESCRIPTION, None, ""),
-    "experiment_name": (form.LONGEST_NAME, re.compile(r"[A-Za-z0-9][\w-]*"), "letters, digits, _ and -"),
-    "command": (None, re.compile(r"[\s\S]*\S[\s\S]*"), "a command"),
+    "experiment_name": (form.LONGEST_NAME, r"[A-Za-z0-9][\w-]*", "letters, digits, _ and -"),
+    "command": (None, r"[\s\S]*\S[\s\S]*", "a command"),
 }
-_COMPUTE = re.compile(r"azureml:/subscriptions/.+|(?:azureml:)?[A-Za-z][A-Za-z0-9-]*")
+_COMPUTE = r"azureml:/subscriptions/.+|(?:azureml:)?[A-Za-z][A-Za-z0-9-]*"
 
 
 def problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
@@ -43,7 +42,7 @@ def _texts(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
             yield NativeProblem((name,), f"must be text, not {shown(value)}")
         elif longest and len(value) > longest:
             yield NativeProblem((name,), f"has {len(value)} characters, at most {longest}")
-        elif pattern and not pattern.fullmatch(value):
+        elif pattern and not fits(pattern, value):
             yield NativeProblem((name,), f"must be made of {alphabet}, not {shown(value)}")
 
 
@@ -70,7 +69,7 @@ def _compute(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
             "local": "would run on the machine that submits: name a compute, or leave it out for serverless",
         }
         yield NativeProblem(("compute",), f"{name} {does[name]}")
-    elif compute is not None and not (isinstance(compute, str) and _COMPUTE.fullmatch(compute)):
+    elif compute is not None and not fits(_COMPUTE, compute):
         yield NativeProblem(("compute",), f"must be azureml:NAME, the name of a compute, not {shown(compute)}")
 
 
@@ -81,11 +80,11 @@ def _resources(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
             yield from whole(("resources", name), resources[name], form.MOST_NODES)
     texts = {
         "shm_size": (form.SHM_SIZE, "a number and b, k, m or g, such as 16g"),
-        "instance_type": (re.compile(r"[^\s,]+"), "one size such as Standard_D4s_v5"),
+        "instance_type": (r"[^\s,]+", "one size such as Standard_D4s_v5"),
     }
     for name, (pattern, must) in texts.items():
         value = resources.get(name)
-        if value is not None and not (isinstance(value, str) and pattern.fullmatch(value)):
+        if value is not None and not fits(pattern, value):
             yield NativeProblem(("resources", name), f"must be {must}, not {shown(value)}")
 
 

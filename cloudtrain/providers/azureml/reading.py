@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -27,6 +28,11 @@ def sections(native: Mapping[str, Any], name: str) -> Iterator[tuple[Path, Mappi
     for key, value in section(native, name).items():
         if isinstance(value, Mapping):
             yield (name, key), value
+
+
+def fits(pattern: str, value: Any) -> bool:
+    """Whether the value is text that the pattern describes, all of it."""
+    return isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
 def plain(word: Any) -> str:
