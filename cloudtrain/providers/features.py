@@ -12,6 +12,7 @@ from cloudtrain.providers.base import Capability
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
+    from cloudtrain.spec.fields import Provider
     from cloudtrain.spec.problems import Path
 
 _ONE_PROCESS = "runs one process per node with its own rendezvous, which launch.py cannot start yet; frameworks that run: pytorch, accelerate, lightning, deepspeed"  # noqa: E501
@@ -66,6 +67,14 @@ def refusals(job: Job, capabilities: Iterable[Capability]) -> Iterator[tuple[Pat
             name, equals, wanted = capability.field.partition("=")
             if _matches(name, path) and (not equals or str(value) == wanted):
                 yield path[: len(name.split("."))], capability.how
+    if job.spot.max_wait and not job.spot.enabled:
+        yield ("spot", "max_wait"), "is a limit of spot capacity alone: set spot.enabled, or leave it out"
+
+
+def shared_notes(job: Job, provider: Provider) -> Iterator[str]:
+    """What is to be known whichever the provider is."""
+    if job.checkpoint.uri is not None and job.checkpoint.uri_for(provider) is None:
+        yield f"checkpoint.uri names no place for {provider}: checkpoints are kept beside the run"
 
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:

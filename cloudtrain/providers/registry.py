@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from cloudtrain.errors import SpecError, did_you_mean
-from cloudtrain.providers.features import in_order
+from cloudtrain.providers.features import in_order, shared_notes
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -34,7 +34,9 @@ def known(name: str) -> Provider:
 
 def translate(job: Job, context: Context) -> Request:
     """The request for the provider that the settings are of. Raises JobFileError with all that it refuses."""
-    return cast("Request", _module(context.settings.provider, "translate").translate(job, context))
+    provider = known(context.settings.provider)
+    request = cast("Request", _module(provider, "translate").translate(job, context))
+    return request._replace(notes=(*request.notes, *shared_notes(job, provider)))
 
 
 def capabilities(provider: str) -> tuple[Capability, ...]:

@@ -224,6 +224,22 @@ def test_every_field_has_its_capability_and_its_case(provider: str) -> None:
     assert refused == {case.field for case in CASES if getattr(case, provider) == REFUSED}
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_checkpoint_place_for_others_alone_is_beside_the_run_and_said(provider: str) -> None:
+    others = {name: uri for name, uri in _per(_S, "ckpt").items() if name != provider}
+    job = Job.model_validate({**BASE, "checkpoint": {"uri": others}})
+    request = registry.translate(job, context(job, provider))
+    assert f"checkpoint.uri names no place for {provider}: checkpoints are kept beside the run" in request.notes
+    assert f"runs/{request.spec['run_id']}/checkpoints/" in json.dumps(request.native)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_limit_of_spot_capacity_needs_spot_capacity(provider: str) -> None:
+    job = Job.model_validate({**BASE, "spot": {"max_wait": "9h"}})
+    with pytest.raises(JobFileError, match="set spot.enabled"):
+        registry.translate(job, context(job, provider))
+
+
 def _pruned(value: Any) -> Any:
     """Without what is None: left out."""
     if isinstance(value, dict):

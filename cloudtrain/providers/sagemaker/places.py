@@ -68,8 +68,8 @@ def place_problems(job: Job) -> Iterator[tuple[Path, str]]:
         yield from _problems(("data", name, "uri"), channel.uri_for("sagemaker"), channel.uri)
     for name, given in job.outputs.items():
         yield from _problems(("outputs", name), output_uri(job, name), given)
-    if job.checkpoint.uri is not None:
-        yield from _problems(("checkpoint", "uri"), job.checkpoint.uri_for("sagemaker"), job.checkpoint.uri)
+    if (kept := job.checkpoint.uri_for("sagemaker")) is not None:
+        yield from _problems(("checkpoint", "uri"), kept, job.checkpoint.uri)
 
 
 def place_notes(job: Job) -> Iterator[str]:

@@ -53,9 +53,7 @@ def stopping_problems(job: Job) -> Iterator[tuple[Path, str]]:
     runtime, wait = runtime_of(job), job.spot.max_wait
     if runtime > LONGEST_RUNTIME:
         yield ("limits", "runtime"), f"{job.limits.runtime} is {runtime} s; SageMaker runs a job for at most 28d"
-    if wait and not job.spot.enabled:
-        yield ("spot", "max_wait"), "is accepted with spot alone: set spot.enabled, or leave it out"
-    elif wait and wait.seconds < runtime:
+    if wait and job.spot.enabled and wait.seconds < runtime:
         runtime_text = job.limits.runtime or f"{DEFAULT_RUNTIME} s, the default"
         text = f"{wait} counts waiting and running, so it must be at least limits.runtime ({runtime_text})"
         yield ("spot", "max_wait"), text
