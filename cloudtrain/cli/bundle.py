@@ -38,7 +38,7 @@ def command(job: Path, listed: bool, why: str | None, output: Path | None, as_js
 
 
 def _bundle(folder: Path, output: Path | None) -> Bundle:
-    from cloudtrain.bundle import explain, scan, write_archive
+    from cloudtrain.bundle import explain, scan
 
     if output is not None and _inside(output, folder) and explain(folder, _real(output)) is None:
         raise SpecError(
@@ -47,6 +47,8 @@ def _bundle(folder: Path, output: Path | None) -> Bundle:
         )
     bundle = scan(folder)
     if output is not None:
+        from cloudtrain.bundle import write_archive
+
         write_archive(bundle, output)
     return bundle
 
