@@ -32,6 +32,7 @@ MANY = {f"c{number}": {"uri": "s3://data-bucket/x/"} for number in range(19)}
         ({"outputs": {"m": "out/m"}}, "outputs.m", "s3://"),
         ({"outputs": {"m": {"local": "out/m"}}}, "outputs.m", "outputs.m.sagemaker"),
         ({"outputs": {"m": "s3://bucket/" + "x" * 500}}, "outputs.m", "at most 512"),
+        ({"checkpoint": {"uri": {"sagemaker": "/ck"}}}, "checkpoint.uri.sagemaker", "s3://"),
         ({"spot": {"max_wait": "12h"}}, "spot.max_wait", "spot.enabled"),
         ({"spot": {"enabled": True, "max_wait": "1h"}, "limits": {"runtime": "2h"}}, "spot.max_wait", "2h"),
         ({"spot": {"enabled": True, "max_wait": "23h"}}, "spot.max_wait", "86400 s, the default"),
