@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 PORT = 6105
 """MASTER_PORT, as Microsoft documents it."""
 _RUNTIME = "mnt/azureml/cr/j/{name}"
-_ASSIGNMENT = r"([A-Za-z_][A-Za-z0-9_]*)=([\s\S]*)"
 _FIRST_ADDRESS = 4
 """Azure keeps the first four addresses of a network for itself."""
 
@@ -68,13 +66,10 @@ def _places(native: Mapping[str, Any], folders: Mapping[str, str]) -> Iterator[t
 
 
 def _given_by_command(command: str, folders: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The variables that ``exec env NAME=path ... python3`` sets: the service has put the paths in before."""
-    replaced = re.sub(REFERENCE, lambda found: "{root}/" + folders[found.group(1)], command)
-    for word in shlex.split(replaced.removeprefix("exec env ")):
-        assignment = re.fullmatch(_ASSIGNMENT, word)
-        if assignment is None:
-            return
-        yield assignment.group(1), assignment.group(2)
+    """The variables that the command sets for launch.py: the service has put the paths in before."""
+    for name, reference in re.findall(rf'(\w+)="{REFERENCE}"', command):
+        if reference in folders:
+            yield name, "{root}/" + folders[reference]
 
 
 def _distribution(native: Mapping[str, Any], node: int) -> dict[str, str]:

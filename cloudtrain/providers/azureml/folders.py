@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cloudtrain.spec.problems import Path
 
 OURS = "cloudtrain_"
+"""How our outputs, tags and variables (in capitals) begin."""
 FOLDERS = {
     "cloudtrain_checkpoint": ("CLOUDTRAIN_CHECKPOINT_DIR", "checkpoints"),
     "cloudtrain_model": ("CLOUDTRAIN_MODEL_DIR", "model"),

@@ -66,6 +66,13 @@ def test_the_working_directory_holds_the_code_and_the_spec() -> None:
     assert contract.places[f"{work}/{contract.env['CLOUDTRAIN_SPEC']}"] == "spec"
 
 
+def test_what_an_override_puts_before_the_command_changes_no_folder() -> None:
+    plain = _request()
+    made = _request(overrides={"azureml": {"command": f"nvidia-smi; {plain.native['command']}"}})
+    one, two = registry.node_contract(plain, 0).env, registry.node_contract(made, 0).env
+    assert [one[name].replace(plain.name, made.name) for name in FOUR] == [two[name] for name in FOUR]
+
+
 def test_the_requests_variables_are_there_as_they_are() -> None:
     made = _request(environment={"env": {"SEED": "007"}})
     env = registry.node_contract(made, 2).env

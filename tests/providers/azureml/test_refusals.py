@@ -40,6 +40,13 @@ CASES: list[tuple[dict[str, Any], str, str]] = [
     ({"tags": {"cloudtrain_run": "v"}}, "tags.cloudtrain_run", "take another name"),
     ({"tags": {f"t{n}": "v" for n in range(47)}}, "tags", "at most 50"),
     ({"overrides": {"azureml": {"name": "mine"}}}, "overrides.azureml.name", "one for every attempt"),
+    ({"overrides": {"azureml": {"code": "azureml:mine:1"}}}, "overrides.azureml.code", "leave it"),
+    (
+        {"overrides": {"azureml": {"resources": {"instance_count": 4}}}},
+        "overrides.azureml.resources.instance_count",
+        "given by resources.nodes",
+    ),
+    ({"overrides": {"azureml": {"outputs": "none"}}}, "overrides.azureml.outputs", "give single entries"),
     ({"overrides": {"azureml": {"tags": {"cloudtrain_run": "x"}}}}, "overrides.azureml.tags.cloudtrain_run", "leave"),
     (
         {"overrides": {"azureml": {"environment_variables": {"CLOUDTRAIN_SPEC": None}}}},

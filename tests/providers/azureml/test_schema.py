@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -170,6 +171,15 @@ def test_without_the_vendors_package_the_rules_are_kept_and_the_extra_is_named(m
     checked = registry.check("azureml", changed(native(), "resources.instance_count", 0))
     assert [problem.path for problem in checked.problems] == [("resources", "instance_count")]
     assert "pip install 'cloudtrain[azureml]'" in checked.skipped
+
+
+def test_a_newer_client_knows_fields_that_we_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that takes the form as it is has the last word on names, and on nothing else."""
+    client = ModuleType("azure.ai.ml")
+    monkeypatch.setattr(client, "load_job", lambda _file: None, raising=False)
+    monkeypatch.setitem(sys.modules, "azure.ai.ml", client)
+    assert registry.check("azureml", changed(native(), "resources.colour", "red")) == ((), "")
+    assert registry.check("azureml", changed(native(), "resources.instance_count", 0)).problems
 
 
 def test_translating_and_the_rules_load_no_vendor_package() -> None:
