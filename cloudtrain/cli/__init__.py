@@ -6,21 +6,15 @@ list.
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import sys
 from importlib import import_module
-from types import ModuleType
 from typing import cast
 
-# Python looks for garbage at every 700th new object. Whatever a command imports lives until its end, so that time is
-# lost: look more seldom, from the first import on.
-gc.set_threshold(100_000)
+import click
 
-import click  # noqa: E402
-
-from cloudtrain.errors import CloudtrainError  # noqa: E402
+from cloudtrain.errors import CloudtrainError
 
 # verb -> (module, short help). A verb's module holds a click command named `command`.
 VERBS: dict[str, tuple[str, str]] = {
@@ -72,28 +66,10 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
               help="Show the version and exit.")  # fmt: skip
 def cli() -> None:
     """One data-parallel job file, trained here on simulated nodes the way a cloud would start it."""
-    _without_plugins()
-
-
-def _without_plugins() -> None:
-    """pydantic asks the metadata of every installed package for plugins, which takes 15 ms of a command and more.
-
-    Its own switch, the variable PYDANTIC_DISABLE_PLUGINS, saves half of that, and would reach the user's processes.
-    """
-    loader = ModuleType("pydantic.plugin._loader")
-    loader.get_plugins = tuple  # type: ignore[attr-defined]
-    sys.modules.setdefault(loader.__name__, loader)
 
 
 def main() -> None:
-    """Entry of the console script: runs a verb and turns every error into a message and an exit code."""
-    try:
-        _main()
-    finally:
-        gc.freeze()  # else Python would look through all that was imported once more before it ends
-
-
-def _main() -> None:
+    """Runs the verb that the command line names and turns every error into a message and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         # A path or a line that the terminal's encoding cannot show is shown escaped; it must not end the command.
         if isinstance(stream, io.TextIOWrapper):

@@ -1,4 +1,4 @@
-"""What a render does not load. benchmarks/render.py measures the time saved; this says where it went, should it go."""
+"""The process of a command. benchmarks/render.py measures what is saved; this says where it went, should it be lost."""
 
 from __future__ import annotations
 
@@ -8,19 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from cloudtrain import __version__
+
 DOES_WITHOUT = {
     "ctypes", "email", "http", "importlib.metadata", "multiprocessing", "numpy", "pathspec", "platformdirs", "rich",
     "shutil", "socket", "ssl", "subprocess", "tarfile", "tempfile", "torch", "zipfile",
 }  # fmt: skip
-
-PROGRAM = """
-import sys
-from cloudtrain.cli import main
-try:
-    main()
-finally:
-    print(*sys.modules, file=sys.stderr)
-"""
 
 
 @pytest.mark.parametrize("provider", ["sagemaker", "vertex", "azureml"])
@@ -32,10 +25,45 @@ def test_a_render_loads_what_it_is_made_of_and_little_else(
     (tmp_path / "train.py").touch()
     (tmp_path / ".gitignore").write_text("data/\n*.pt\n", encoding="utf-8")
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "render", "job.yaml", "--provider", provider, "--quiet"],
+        [sys.executable, "-X", "importtime", "-m", "cloudtrain", "render", "job.yaml", "--provider", provider],
         cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    loaded = set(result.stderr.split())
-    assert {"pydantic.main", "cloudtrain.bundle.walk", f"cloudtrain.providers.{provider}.translate"} <= loaded
+    loaded = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines() if "import time:" in line}
+    assert {"annotated_types", "cloudtrain.bundle.walk", "cloudtrain.catalog.instances"} <= loaded
     assert not loaded & DOES_WITHOUT
+
+
+ENDING = """
+import atexit, sys, threading, time
+from cloudtrain.__main__ import command
+atexit.register(print, "at the end")
+{before}
+sys.argv = ["cloudtrain", *sys.argv[1:]]
+command()
+"""
+LATE = 'threading.Thread(target=lambda: (time.sleep(0.5), print("late"))).start()'
+
+
+@pytest.mark.parametrize(
+    ("before", "arguments", "code", "out"),
+    [
+        ("", ["--version"], 0, [f"cloudtrain {__version__}", "at the end"]),
+        ("", ["validate", "nothing.yaml"], 2, ["at the end"]),
+        (LATE, ["--version"], 0, [f"cloudtrain {__version__}", "late", "at the end"]),
+    ],
+)
+def test_a_command_ends_as_every_process_does(before: str, arguments: list[str], code: int, out: list[str]) -> None:
+    program = [sys.executable, "-c", ENDING.format(before=before), *arguments]
+    result = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert (result.returncode, result.stdout.splitlines()) == (code, out)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_does_not_go_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    program = [sys.executable, "-c", ENDING.format(before="sys.stdout.write('lost')"), "validate", "nothing.yaml"]
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert result.returncode == 120  # as Python has it
+    assert b"No space left" in result.stderr
