@@ -15,9 +15,13 @@ import os
 print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "on", os.environ["MASTER_ADDR"])
 """
 
-# Rank 1, on node 0, goes wrong; the others would go on for ever.
+# Rank 1, on node 0, goes wrong once all run; the others would go on for ever.
 ONE_GOES_WRONG = """
 import os, pathlib, signal, sys, time
+here = pathlib.Path(os.environ["PROJECT"])
+(here / f"up-{{os.environ['RANK']}}").touch()
+while os.environ["RANK"] == "1" and len(list(here.glob("up-*"))) < 4:
+    time.sleep(0.02)
 if os.environ["RANK"] == "1":
     {what}
 time.sleep(1000)
