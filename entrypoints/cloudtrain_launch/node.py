@@ -81,7 +81,8 @@ class Node:
         self._selector = selectors.DefaultSelector()
         processes.adopt_orphans()
         self._catch_signals()
-        make_folders(cluster)
+        if not cluster.is_cloud:  # there it is a part of the preparation, whose failure is told to all nodes
+            make_folders(cluster)
         self._worker_env = environ.worker_environment(env, spec, cluster)
         self._config_path = os.path.join(folder, "worker.json")
         config = self._worker_config(folder)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cloudtrain_launch import data, deliver, gib, requirements, secret_stores, unpack
-from cloudtrain_launch.cluster import Cluster
+from cloudtrain_launch.cluster import Cluster, make_folders
 from cloudtrain_launch.spec import LaunchSpec
 
 
@@ -21,6 +21,7 @@ def run(env: Mapping[str, str], spec: LaunchSpec, cluster: Cluster, code: str) -
 
     ``code`` is the folder for the user's code, ``cluster`` one with its folders placed (``layout.placed``).
     """
+    make_folders(cluster)
     if env.get("CLOUDTRAIN_CODE"):
         unpack.unpack(env["CLOUDTRAIN_CODE"], code)
     if spec.requirements:

@@ -1,8 +1,10 @@
-"""Azure Key Vault over REST, with a token of the managed identity that the job runs as.
+"""Azure Key Vault over REST, with a token of the identity that the job runs as.
 
 A reference is ``https://VAULT.vault.azure.net/secrets/NAME`` or the same with ``/VERSION``. Where the token comes from
-is decided as azure-identity 1.27 does (``_credentials/managed_identity.py``):
+is decided as azure-ai-ml 1.35 (``identity/_credentials/aml_on_behalf_of.py``, for jobs that run as the user) and
+azure-identity 1.27 (``_credentials/managed_identity.py``) do it:
 
+- AZUREML_OBO_ENABLED and OBO_ENDPOINT: no more than the resource is asked
 - IDENTITY_ENDPOINT and IDENTITY_HEADER: api-version 2019-08-01, header X-IDENTITY-HEADER (``app_service.py``)
 - MSI_ENDPOINT and MSI_SECRET, which Azure ML compute sets: api-version 2017-09-01, header ``secret``, and ``clientid``
   for an identity of the user's (``azure_ml.py``)
@@ -34,9 +36,9 @@ def read(references: Mapping[str, str], env: Mapping[str, str]) -> dict[str, str
     values = {}
     for name, reference in references.items():
         vault = _VAULT.fullmatch(reference.rstrip("/"))
-        if not vault:
+        if not vault:  # not shown: it may be the secret itself, put there by mistake
             raise LaunchError(
-                f"secret {name}: {reference!r} is not https://VAULT.vault.azure.net/secrets/NAME[/VERSION]"
+                f"secret {name}: its reference is not https://VAULT.vault.azure.net/secrets/NAME[/VERSION]"
             )
         what = f"secret {name} ({reference})"
         resource = f"https://{vault['cloud'] or 'vault.azure.net'}"
@@ -51,21 +53,30 @@ def read(references: Mapping[str, str], env: Mapping[str, str]) -> dict[str, str
 
 
 def _token(resource: str, env: Mapping[str, str], what: str) -> str:
-    identity = env.get("DEFAULT_IDENTITY_CLIENT_ID", "")
-    if env.get("IDENTITY_ENDPOINT") and env.get("IDENTITY_HEADER"):
-        url, version, client = env["IDENTITY_ENDPOINT"], "2019-08-01", "client_id"
-        headers = {"X-IDENTITY-HEADER": env["IDENTITY_HEADER"]}
-    elif env.get("MSI_ENDPOINT") and env.get("MSI_SECRET"):
-        url, version, client = env["MSI_ENDPOINT"], "2017-09-01", "clientid"
-        headers = {"secret": env["MSI_SECRET"]}
-    else:
-        machine = env.get("AZURE_POD_IDENTITY_AUTHORITY_HOST") or "http://169.254.169.254"
-        url, version, client = machine.rstrip("/") + "/metadata/identity/oauth2/token", "2018-02-01", "client_id"
-        headers = {"Metadata": "true"}
-    asked = {"api-version": version, "resource": resource, **({client: identity} if identity else {})}
+    url, headers, asked = _source(env)
     answer = web.get_json(
-        f"{url}?{urllib.parse.urlencode(asked)}", headers, f"{what}: no token of the managed identity", by_proxy=False
+        f"{url}?{urllib.parse.urlencode({**asked, 'resource': resource})}", headers, f"{what}: no token", by_proxy=False
     )
-    if not isinstance(answer.get("access_token"), str):
-        raise LaunchError(f"{what}: the managed identity's answer holds no access_token")
-    return str(answer["access_token"])
+    token = answer.get("access_token") or answer.get("token")
+    if not isinstance(token, str):
+        raise LaunchError(f"{what}: the answer of the job's identity holds no token")
+    return token
+
+
+def _source(env: Mapping[str, str]) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Where tokens come from: an address, headers, and what is asked beside the resource."""
+    identity = env.get("DEFAULT_IDENTITY_CLIENT_ID", "")
+    if env.get("AZUREML_OBO_ENABLED") and env.get("OBO_ENDPOINT"):
+        return env["OBO_ENDPOINT"], {}, {}
+    if env.get("IDENTITY_ENDPOINT") and env.get("IDENTITY_HEADER"):
+        headers = {"X-IDENTITY-HEADER": env["IDENTITY_HEADER"]}
+        return env["IDENTITY_ENDPOINT"], headers, _asked("2019-08-01", client_id=identity)
+    if env.get("MSI_ENDPOINT") and env.get("MSI_SECRET"):
+        return env["MSI_ENDPOINT"], {"secret": env["MSI_SECRET"]}, _asked("2017-09-01", clientid=identity)
+    machine = env.get("AZURE_POD_IDENTITY_AUTHORITY_HOST") or "http://169.254.169.254"
+    url = machine.rstrip("/") + "/metadata/identity/oauth2/token"
+    return url, {"Metadata": "true"}, _asked("2018-02-01", client_id=identity)
+
+
+def _asked(version: str, **identity: str) -> dict[str, str]:
+    return {"api-version": version, **{name: value for name, value in identity.items() if value}}

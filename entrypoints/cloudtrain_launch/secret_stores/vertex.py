@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from cloudtrain_launch.errors import LaunchError
 from cloudtrain_launch.secret_stores import web
 
-_REFERENCE = re.compile(r"projects/[^/]+/secrets/[\w-]+(/versions/\w+)?")
+_REFERENCE = re.compile(r"projects/[^/]+/secrets/[\w-]+(/versions/[\w-]+)?")
 _TOKEN = "/computeMetadata/v1/instance/service-accounts/default/token"
 
 
 def read(references: Mapping[str, str], env: Mapping[str, str]) -> dict[str, str]:
     """Name -> value. Raises LaunchError that names the secret and what Google said."""
     for name, reference in references.items():
-        if not _REFERENCE.fullmatch(reference):
-            raise LaunchError(f"secret {name}: {reference!r} is not projects/PROJECT/secrets/SECRET[/versions/VERSION]")
+        if not _REFERENCE.fullmatch(reference):  # not shown: it may be the secret itself, put there by mistake
+            raise LaunchError(f"secret {name}: its reference is not projects/PROJECT/secrets/SECRET[/versions/VERSION]")
     token = _token(env, f"secrets {', '.join(references)}")
     return {
         name: _read(f"secret {name} ({reference})", reference, token, env) for name, reference in references.items()

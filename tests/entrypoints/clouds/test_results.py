@@ -119,6 +119,45 @@ def _up(job: CloudJob, ranks: int = 2) -> None:
         job.nodes[0].wait_for((job.folder / f"up-{rank}").exists)
 
 
+def test_sigterm_while_results_are_delivered(make: Make, server: Server) -> None:
+    """They are still delivered, and the end is a preemption, as it is for ranks that end well when told to stop."""
+    job = make("sagemaker")
+    _with_aws(job, server)
+    server.answer("/", Answer(headers={"ETag": '"0"'}))
+    server.open.clear()
+    job.write(WRITES, processes_per_node=1)
+    _up(job)
+    job.nodes[0].wait_for(lambda: len({asked.path for asked in server.asked_for("/bucket")}) == 2)
+    job.nodes[0].process.send_signal(signal.SIGTERM)
+    server.open.set()
+    assert [node.end() for node in job.nodes] == [143, 143], job.said
+    assert "[1/-] outputs.made: 1 files delivered to s3://bucket/runs/r1/made/\n" in job.nodes[1].out
+
+
+def test_results_that_take_longer_than_the_grace(make: Make, server: Server) -> None:
+    """The platform would kill the container in the middle of it; that the results are lost is said before."""
+    job = make("sagemaker", count=1)
+    _with_aws(job, server)
+    server.open.clear()
+    job.write(WAITS, processes_per_node=1, grace=1.0)
+    _up(job, ranks=1)
+    job.nodes[0].process.send_signal(signal.SIGTERM)
+    assert job.nodes[0].end() == 143, job.said
+    assert "[0/-] no time is left to deliver the results; what was not delivered is lost\n" in job.said
+
+
+def test_a_folder_that_cannot_be_made_ends_the_job_on_all_nodes(make: Make) -> None:
+    job = make("azureml")
+    job.write()
+    (job.folder / "file").write_text("no folder")
+    job.start(0)
+    job.start(1, changed={"CLOUDTRAIN_MODEL_DIR": str(job.folder / "file/model")})
+    assert [node.end() for node in job.nodes] == [125, 125]
+    assert (
+        "[0/-] failed first: node 1: cannot make CLOUDTRAIN_MODEL_DIR: [Errno 20] Not a directory" in job.nodes[0].out
+    )
+
+
 def test_what_cannot_be_delivered_fails_the_job_on_all_nodes(make: Make) -> None:
     job = make("vertex")
     (job.bucket / "runs/r1").mkdir(parents=True)

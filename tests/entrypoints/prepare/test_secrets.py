@@ -124,7 +124,7 @@ def test_an_answer_that_makes_no_sense_is_never_shown(
     ["wandb", "projects/p/secrets/", "projects/p/secrets/s/versions/", "projects/p/secrets/s/../../x", "https://x/y"],
 )
 def test_references_that_are_none_of_googles(reference: str, server: Server) -> None:
-    with pytest.raises(LaunchError, match=r"secret A: '.*' is not projects/PROJECT/secrets/SECRET"):
+    with pytest.raises(LaunchError, match=r"secret A: its reference is not projects/PROJECT/secrets/SECRET"):
         secret_stores.read({"CLOUDTRAIN_SECRETREF_A": reference, "GCE_METADATA_HOST": server.host}, "vertex")
     assert server.asked == []
 
@@ -154,21 +154,26 @@ def _azure(server: Server, identity: dict[str, str]) -> dict[str, str]:
             "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fvault.azure.net&client_id=c-1",
             ("metadata", "true"),
         ),
+        (
+            {"AZUREML_OBO_ENABLED": "True", "OBO_ENDPOINT": "{}/token", "MSI_ENDPOINT": "{}/no", "MSI_SECRET": "m"},
+            "/token?resource=https%3A%2F%2Fvault.azure.net",
+            ("connection", "close"),
+        ),
     ],
-    ids=["azureml", "app-service", "machine"],
+    ids=["azureml", "app-service", "machine", "user"],
 )
 def test_azure(identity: dict[str, str], asked: str, header: tuple[str, str], server: Server) -> None:
     env = _azure(server, {name: value.format(server.url) for name, value in identity.items()})
     env["CLOUDTRAIN_SECRETREF_SAME"] = f"{server.url}/secrets/wandb/0123456789abcdef"
     assert secret_stores.read(env, "azureml") == {"WANDB_API_KEY": VALUE, "SAME": VALUE}
     token, first, second = server.asked
-    assert (token.path, token.headers[header[0]]) == (asked, header[1])
+    assert (_query(token.path), token.headers[header[0]]) == (_query(asked), header[1])
     assert first.path == "/secrets/wandb?api-version=7.4"
     assert second.path == "/secrets/wandb/0123456789abcdef?api-version=7.4"
     assert first.headers["authorization"] == "Bearer eyJ.t0ken"
 
 
-@pytest.mark.parametrize("identity", ["azureml", "app-service", "machine"])
+@pytest.mark.parametrize("identity", ["azureml", "app-service", "machine", "user"])
 def test_azures_own_library_asks_for_the_token_in_the_same_way(
     identity: str, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +182,7 @@ def test_azures_own_library_asks_for_the_token_in_the_same_way(
         "azureml": {"MSI_ENDPOINT": f"{server.url}/token", "MSI_SECRET": "m"},
         "app-service": {"IDENTITY_ENDPOINT": f"{server.url}/token", "IDENTITY_HEADER": "h"},
         "machine": {"AZURE_POD_IDENTITY_AUTHORITY_HOST": server.url},
+        "user": {"AZUREML_OBO_ENABLED": "True", "OBO_ENDPOINT": f"{server.url}/token"},
     }[identity]
     secret_stores.read({**_azure(server, variables), "DEFAULT_IDENTITY_CLIENT_ID": "c-1"}, "azureml")
     token = Answer(
@@ -184,19 +190,19 @@ def test_azures_own_library_asks_for_the_token_in_the_same_way(
     )
     server.answer("/token", token)
     server.answer("/metadata/identity/oauth2/token", token)
-    script = (
-        "from azure.identity import ManagedIdentityCredential\n"
-        "with ManagedIdentityCredential(client_id='c-1') as credential:\n"
-        "    credential.get_token('https://vault.azure.net/.default')\n"
-    )
+    credential = "from azure.identity import ManagedIdentityCredential\nwith ManagedIdentityCredential(client_id='c-1')"
+    if identity == "user":
+        require(importlib.util.find_spec("azure.ai.ml") is not None, "azure-ai-ml is not installed")
+        credential = "from azure.ai.ml.identity import AzureMLOnBehalfOfCredential as User\nwith User()"
+    script = f"{credential} as credential:\n    credential.get_token('https://vault.azure.net/.default')\n"
     ran = subprocess.run(
         [sys.executable, "-c", script], env={**os.environ, **variables}, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
-    ours, theirs = (asked for asked in server.asked if "token" in asked.path)
-    assert _query(theirs.path) == _query(ours.path)
-    header = {"azureml": "secret", "app-service": "x-identity-header", "machine": "metadata"}[identity]
-    assert theirs.headers[header] == ours.headers[header]
+    asked, expected = (asked for asked in server.asked if "token" in asked.path)
+    assert _query(asked.path) == _query(expected.path)
+    header = {"azureml": "secret", "app-service": "x-identity-header", "machine": "metadata", "user": "host"}[identity]
+    assert asked.headers[header] == expected.headers[header]
 
 
 def _query(path: str) -> tuple[str, dict[str, list[str]]]:
@@ -214,7 +220,9 @@ def _query(path: str) -> tuple[str, dict[str, list[str]]]:
 )  # fmt: skip
 def test_nobody_but_a_vault_gets_the_token(reference: str, server: Server) -> None:
     env = _azure(server, {"MSI_ENDPOINT": f"{server.url}/token", "MSI_SECRET": "m"})
-    with pytest.raises(LaunchError, match=r"secret WANDB_API_KEY: '.*' is not https://VAULT\.vault\.azure\.net/"):
+    with pytest.raises(
+        LaunchError, match=r"secret WANDB_API_KEY: its reference is not https://VAULT\.vault\.azure\.net/"
+    ):
         secret_stores.read({**env, "CLOUDTRAIN_SECRETREF_WANDB_API_KEY": reference}, "azureml")
     assert server.asked == []
 
