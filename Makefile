@@ -35,6 +35,5 @@ clean:
 $(VENV)/ready: pyproject.toml constraints-dev.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints-dev.txt --editable '.[dev]'
-	$(BIN)/python -m compileall -q cloudtrain entrypoints  # as pip does for what is not editable
 	$(BIN)/python -m compileall -q cloudtrain entrypoints  # an editable install compiles nothing by itself
 	touch $@
