@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from cloudtrain.providers.local.options import LocalOptions
+from cloudtrain.providers.local.options import Cloud, LocalOptions
 
 if TYPE_CHECKING:
     from cloudtrain.providers.local.follow import Follower
@@ -88,6 +88,12 @@ def _channels(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
     show_default=True,
     help="auto takes GPUs if there is one for every process.",
 )
+@click.option(
+    "--as",
+    "as_",
+    type=click.Choice(get_args(Cloud)),
+    help="Translate for this cloud and run through its in-container contract: the files and variables of every node.",
+)
 @click.option("--data", multiple=True, metavar="CHANNEL=PATH", callback=_channels, help="Where a channel lies here.")
 @click.option("--ranks", type=_Ranks(), help="Show the output of these ranks only, such as 0,3.")
 @click.option("--grace", type=_Seconds(), default="30s", show_default=True, help="From SIGTERM to SIGKILL.")
@@ -117,6 +123,7 @@ def command(
     \b
     cloudtrain run job.yaml
     cloudtrain run job.yaml --nodes 2 --processes 2 -- --epochs 1
+    cloudtrain run job.yaml --as sagemaker
 
     Exit codes: 0 done, 1 the job failed, 2 the job file or the command line is wrong, 3 something is missing here,
     130 interrupted, 143 stopped by SIGTERM.

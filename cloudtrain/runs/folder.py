@@ -6,6 +6,11 @@
     code/         the code as it shipped                nodes/<k>/   report.json of each node
     report.json   the end report                        lock         held while the run is followed
 
+With ``run --as`` instead of code/:
+
+    request.json  the cloud's native request            nodes/<k>/   also what that cloud gives a node
+    shipped/      code/ and spec/, as they would be uploaded
+
 A run whose state says it is going on while nobody holds its lock was cut off.
 """
 

@@ -48,12 +48,16 @@ def build(
     stopped_by: str | None,
     isolation: str | None,
     device: str,
+    as_: str | None = None,
 ) -> Report:
-    """The report of a run that is over. Times are seconds since the epoch; ``metrics`` are the last known values."""
+    """The report of a run that is over. Times are seconds since the epoch; ``metrics`` are the last known values;
+    ``as_`` is the cloud whose contract the run went through."""
     root = root_failure(statuses, reports, fault) if state is State.FAILED else None
     return {
         "version": 1,
         "run_id": folder.run_id,
+        "provider": "local",
+        "as": as_,
         "state": state.value,
         "exit_code": 5 if fault else state.exit_code,
         "stopped_by": stopped_by,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -13,13 +14,22 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cloudtrain import shipped
 from cloudtrain.errors import MissingError
 from cloudtrain.providers.local.options import LocalOptions
 
 Event = dict[str, Any]
+
+
+class Container(NamedTuple):
+    """How a cloud starts a node."""
+
+    launch: Path
+    """The launch.py that has come with the job."""
+    folder: Path
+    """The folder it is started in."""
 
 
 class HostProcess:
@@ -62,19 +72,23 @@ class HostProcess:
         shm_gib: int | None,
         grace: float,
         preload: Sequence[str] = (),
+        containers: Sequence[Container] = (),
     ) -> None:
         """Hand over the request.
 
         ``secrets`` are variables with their values, for the nodes' environment alone; ``preload`` are modules that all
-        ranks would import, loaded once before the fork.
+        ranks would import, loaded once before the fork. ``containers``: how each node is started, where the nodes'
+        environments are those of a cloud's containers.
         """
         self._say(
             kind="run",
             nodes=nodes,
-            env={**self.env, **{f"CLOUDTRAIN_SECRET_{name}": value for name, value in secrets.items()}},
+            env=self.env,
+            secrets={f"CLOUDTRAIN_SECRET_{name}": value for name, value in secrets.items()},
             events=str(self.folder / "events"),
             folder=str(self.folder),
             launch=str(shipped.entrypoints() / "launch.py"),
+            containers=[{"launch": str(made.launch), "folder": str(made.folder)} for made in containers],
             shm_gib=shm_gib,
             grace=grace,
             preload=list(preload),
@@ -105,6 +119,9 @@ class HostProcess:
 
     def status(self) -> int | None:
         """Exit status of the host process, once it has ended; negative is a signal."""
+        if self.ended:  # its output closes a moment before its status is there
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(1.0)
         return self._process.poll()
 
     def drained(self) -> bool:

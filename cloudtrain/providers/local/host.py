@@ -27,10 +27,15 @@ from pathlib import Path
 from typing import Any
 
 from cloudtrain.providers.local import isolation
-from cloudtrain_launch import processes
+from cloudtrain_launch import cluster, processes
+from cloudtrain_launch.contracts import places
+from cloudtrain_launch.environ import without_foreign
+from cloudtrain_launch.errors import LaunchError
+from cloudtrain_launch.spec import LaunchSpec
 
 Plan = dict[str, Any]
 _KILL_AFTER_STOP_SECONDS = 15.0
+_LOOPBACK = "127.0.0.1"
 
 
 def main(wanted_isolation: str, engine: str, folder: str) -> None:
@@ -111,7 +116,8 @@ class _Host:
         plan: Plan = json.loads(line)
         if isolated:
             try:
-                self._network = isolation.Network(len(plan["nodes"]), Path(plan["folder"]))
+                hosts = _contract_hosts(plan) if plan["containers"] else []
+                self._network = isolation.Network(len(plan["nodes"]), Path(plan["folder"]), hosts)
             except isolation.IsolationError as error:
                 self._problem = str(error)
         self._plan = plan
@@ -123,11 +129,11 @@ class _Host:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         gc.freeze()  # the collector would touch, and so copy, every page the nodes share
         listener = None if self._network else _listen_on_loopback()
-        hosts = self._network.names if self._network else ["127.0.0.1"] * len(plan["nodes"])
-        port = isolation.PORT if listener is None else listener.getsockname()[1]
+        shell = {**without_foreign(plan["env"]), **plan["secrets"]}
+        others = _others(plan, self._network, listener)
         plan["host"] = os.getpid()
         for node, env in enumerate(plan["nodes"]):
-            env = {**env, "CLOUDTRAIN_HOSTS": ",".join(hosts), "CLOUDTRAIN_PORT": str(port)}
+            env = {**shell, **env, **others}
             pid = self._fork(node, plan)
             if pid == 0:
                 _become_node(plan, node, env, listener if node == 0 else None, self._network is not None, self._engine)
@@ -199,9 +205,34 @@ def _load_torch() -> None:
     import launch  # noqa: F401 - the nodes call it
 
 
+def _contract_hosts(plan: Plan) -> list[str]:
+    """The names by which the launchers are going to look for each other, read from the contract as they read it."""
+    try:
+        env = places.relocated(plan["nodes"][0])
+        spec = LaunchSpec.load(str(Path(plan["containers"][0]["folder"], env["CLOUDTRAIN_SPEC"])))
+        hosts = cluster.resolve(env, spec).hosts
+    except (LaunchError, KeyError):
+        return []  # node 0 is going to find the same, and to report it
+    return [] if hosts == (_LOOPBACK,) else list(hosts)
+
+
+def _others(plan: Plan, network: isolation.Network | None, listener: socket.socket | None) -> dict[str, str]:
+    """What tells the nodes where the others are, unless a cloud's contract does that and its names exist here."""
+    port = str(listener.getsockname()[1] if listener else isolation.PORT)
+    if not plan["containers"]:
+        names = network.names if network else [_LOOPBACK] * len(plan["nodes"])
+        return {"CLOUDTRAIN_HOSTS": ",".join(names), "CLOUDTRAIN_PORT": port}
+    if network:
+        return {}
+    addresses = ",".join(f"{host}={_LOOPBACK}" for host in _contract_hosts(plan))
+    interface = "lo" if sys.platform == "linux" else "lo0"
+    interfaces = {f"{library}_SOCKET_IFNAME": interface for library in ("GLOO", "NCCL", "TP")}
+    return {"CLOUDTRAIN_HOSTMAP": addresses, "CLOUDTRAIN_PORT": port, **interfaces}
+
+
 def _listen_on_loopback() -> socket.socket:
     sock = socket.socket()
-    sock.bind(("127.0.0.1", 0))
+    sock.bind((_LOOPBACK, 0))
     sock.listen(128)
     return sock
 
@@ -225,15 +256,19 @@ def _become_node(
             keep.add(listener.fileno())
             env["CLOUDTRAIN_LISTEN_FD"] = str(listener.fileno())
         processes.let_go_of_inherited(keep)
+        launch = plan["launch"]
+        if plan["containers"]:
+            launch, folder = plan["containers"][node]["launch"], plan["containers"][node]["folder"]
+            os.chdir(folder)
         if engine == "agents":
             for fd in keep:
                 os.set_inheritable(fd, True)
-            os.execve(sys.executable, [sys.executable, "-u", plan["launch"]], {**plan["env"], **env})
+            os.execve(sys.executable, [sys.executable, "-u", launch], env)
         os.environ.clear()
-        os.environ.update({**plan["env"], **env})
-        import launch
+        os.environ.update(env)
+        import launch as launcher
 
-        code = launch.main(dict(os.environ))
+        code = launcher.main(dict(os.environ))
     except BaseException:  # noqa: BLE001 - a forked node must not run on as a second host
         traceback.print_exc()
     finally:

@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
@@ -28,6 +29,7 @@ _MS_BIND, _MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 4096, 16384,
 
 _PROC_FLAGS = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
 
+_FIRST_ADDRESS = "10.77.0.1"
 PORT = 29400
 """Where node 0's launcher listens; each node has all ports to itself."""
 
@@ -85,9 +87,17 @@ def _become_root_of_own() -> None:
 class Network:
     """The nodes' network: made once, from any thread of a process that has called ``enter``."""
 
-    def __init__(self, nodes: int, folder: Path) -> None:
-        """Build it. ``folder`` gets the hosts file. Raises IsolationError."""
-        self.names = [f"node-{node}" for node in range(nodes)]
+    def __init__(self, nodes: int, folder: Path, hosts: Sequence[str] = ()) -> None:
+        """Build it. ``folder`` gets the hosts file. Raises IsolationError.
+
+        ``hosts`` are names by which the nodes are to be found. If the first is an address (of 10.0.0.0/8), it is node
+        0's, and the other nodes have those behind it.
+        """
+        numbered = [f"node-{node}" for node in range(nodes)]
+        given = _is_address(hosts[0]) if hosts else False
+        self.names = numbered if given or not hosts else list(hosts)
+        self._prefix = 8 if given else 16
+        self._addresses = [_address_behind(hosts[0] if given else _FIRST_ADDRESS, node) for node in range(nodes)]
         self._netns: list[int] = []
         try:
             self._build(nodes)
@@ -155,7 +165,7 @@ class Network:
         )
         for node, fd in enumerate(self._netns):
             _setns(fd, CLONE_NEWNET)
-            _ip("link set lo up", f"addr add {_address(node)}/16 dev eth0", "link set eth0 up")
+            _ip("link set lo up", f"addr add {self._addresses[node]}/{self._prefix} dev eth0", "link set eth0 up")
         _setns(ours, CLONE_NEWNET)
 
     def _hosts_file(self, folder: Path) -> None:
@@ -163,14 +173,23 @@ class Network:
         lines = ["127.0.0.1 localhost", "::1 localhost"]
         for node, name in enumerate(self.names):
             # The second spelling is what torch's store looks up for a peer of its IPv6 socket.
-            lines += [f"{_address(node)} {name}", f"::ffff:{_address(node)} {name}"]
+            address = self._addresses[node]
+            lines += [f"{address} {name}", f"::ffff:{address} {name}"]
         file.write_text("\n".join(lines) + "\n")
         _mount(str(file), "/etc/hosts", None, _MS_BIND)
 
 
-def _address(node: int) -> str:
-    number = node + 1
-    return f"10.77.{number // 256}.{number % 256}"
+def _address_behind(first: str, node: int) -> str:
+    number = int.from_bytes(socket.inet_aton(first), "big") + node
+    return socket.inet_ntoa(number.to_bytes(4, "big"))
+
+
+def _is_address(host: str) -> bool:
+    try:
+        socket.inet_pton(socket.AF_INET, host)
+    except OSError:
+        return False
+    return True
 
 
 def _ip_command() -> str | None:

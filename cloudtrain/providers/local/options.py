@@ -12,7 +12,7 @@ from cloudtrain.errors import SpecError
 Isolation = Literal["auto", "netns", "none"]
 Engine = Literal["auto", "fork", "agents"]
 Device = Literal["auto", "cpu", "gpu"]
-
+Cloud = Literal["sagemaker", "vertex", "azureml"]
 
 _LONGEST_SECONDS = 30 * 86400.0
 
@@ -37,6 +37,8 @@ class LocalOptions:
     """Seconds for all nodes to connect and all workers to join."""
     resume: str | None = None
     """An earlier run, ``latest`` for the newest, whose checkpoints this one continues from."""
+    as_: Cloud | None = None
+    """The cloud whose request and in-container contract the run goes through; None: local mode's own."""
 
     def __post_init__(self) -> None:
         """Raise SpecError for what the command line would have refused."""
@@ -44,6 +46,8 @@ class LocalOptions:
         for name, allowed in choices.items():
             if getattr(self, name) not in get_args(allowed):
                 raise SpecError(f"{name} must be one of {', '.join(get_args(allowed))}, not {getattr(self, name)!r}")
+        if self.as_ is not None and self.as_ not in get_args(Cloud):
+            raise SpecError(f"as_ must be one of {', '.join(get_args(Cloud))}, not {self.as_!r}")
         for name in ("nodes", "processes"):
             value = getattr(self, name)
             if value is not None and value < 1:

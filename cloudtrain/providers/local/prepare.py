@@ -9,13 +9,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cloudtrain.bundle import Bundle, bytes_text, explain, scan, stage
+from cloudtrain.bundle import Bundle, bytes_text
 from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.job import Job
+from cloudtrain.providers.local.links import lay_share, objects_of, too_few
 from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.providers.local.translate import check, data_folder, is_local
+from cloudtrain.providers.shipping import bundle_of
 from cloudtrain.runs.folder import RunFolder
-from cloudtrain.spec.problems import JobFileError
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,7 @@ class Ready:
     def of(cls, job: Job, options: LocalOptions) -> Ready:
         """Look at everything. Raises JobFileError, SpecError or MissingError; nothing has been made then."""
         check(job, options)
-        problems = job.check_files()
-        if problems:
-            raise JobFileError(problems)
+        bundle = bundle_of(job)
         for name in job.data:
             path = data_folder(job, name, options.data)
             if not path.exists():
@@ -42,7 +41,7 @@ class Ready:
                 raise SpecError(f"data.{name}: {path} is not there", hint=hint)
         secrets = _secrets(job)
         earlier = _earlier(job, options.resume) if options.resume else None
-        return cls(_bundle(job), secrets, earlier)
+        return cls(bundle, secrets, earlier)
 
 
 def _secrets(job: Job) -> dict[str, str]:
@@ -65,21 +64,6 @@ def _earlier(job: Job, run_id: str) -> RunFolder:
     return folder
 
 
-def _bundle(job: Job) -> Bundle:
-    """What ships, and nothing else is there for the run: a file that is left out must be missing here, too."""
-    bundle = scan(job.code_folder)
-    needed = {
-        "entry": job.entry,
-        "task": job.task.partition(":")[0] if job.task else None,
-        "environment.requirements": job.environment.requirements,
-    }
-    for key, name in needed.items():
-        if name and os.path.normpath(name).replace(os.sep, "/") not in bundle.paths:
-            why = explain(job.code_folder, name)
-            raise SpecError(f"{key}: {name} does not ship with the code: {why.text if why else 'it is not there'}")
-    return bundle
-
-
 def checkpoint_folder(job: Job, folder: RunFolder, earlier: RunFolder | None) -> Path:
     """Where this run's checkpoints are: those of the run it continues, the job's place (a folder a run), or its own."""
     if earlier is not None:
@@ -90,33 +74,18 @@ def checkpoint_folder(job: Job, folder: RunFolder, earlier: RunFolder | None) ->
     return job.folder / uri.removeprefix("file://") / folder.run_id
 
 
-def stage_code(bundle: Bundle, folder: RunFolder) -> None:
-    """Copy the code as it ships."""
-    stage(bundle, folder.code)
-    folder.update_state(bundle=bundle.digest)
-
-
 def share_out_objects(job: Job, options: LocalOptions, folder: RunFolder, nodes: int) -> list[str]:
     """``shard: by-object``: every node gets each N-th file of the channel, as links. Returns what to tell the user."""
-    notes = []
+    notes: list[str] = []
     for name, channel in job.data.items():
         if channel.shard != "by-object":
             continue
         source = data_folder(job, name, options.data)
-        files = sorted(path for path in source.rglob("*") if path.is_file())
-        if len(files) < nodes:
-            notes.append(f"data.{name}: {len(files)} objects for {nodes} nodes: some nodes get none")
+        files = objects_of(source)
+        notes += too_few(name, len(files), nodes)
         for node in range(nodes):
-            _link(source, folder.node(node) / "data" / name, files[node::nodes])
+            lay_share(folder.node(node) / "data" / name, source, files[node::nodes])
     return notes
-
-
-def _link(source: Path, share: Path, files: list[Path]) -> None:
-    share.mkdir(parents=True)
-    for path in files:
-        link = share / path.relative_to(source)
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(path.resolve())
 
 
 def channels_in_bundle(job: Job, options: LocalOptions, bundle: Bundle) -> list[str]:

@@ -2,6 +2,8 @@
 
     host process started -> job looked at -> folder filled -> request -> nodes -> followed -> report
 
+With ``--as`` the job is translated for that cloud once it was looked at, and the folder filled as its contract says.
+
 If this process is killed after the host process was started, that one stops the nodes; if it is killed earlier, nothing
 runs. The run's folder then keeps the last state written, and a free lock, by which readers tell that the run was cut
 off. An error or an interruption here writes the final state before it goes on.
@@ -14,7 +16,10 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from cloudtrain.bundle import stage
 from cloudtrain.errors import CloudtrainError, MissingError, SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers.local.client import HostProcess, host_for
@@ -26,7 +31,6 @@ from cloudtrain.providers.local.prepare import (
     channels_in_bundle,
     checkpoint_folder,
     share_out_objects,
-    stage_code,
     worth_preloading,
 )
 from cloudtrain.providers.local.translate import LocalRequest, Machine, needs_fresh_interpreter, translate
@@ -34,6 +38,9 @@ from cloudtrain.runs import report
 from cloudtrain.runs.folder import RunFolder, cannot_write, new_run_id, write_json
 from cloudtrain.runs.observer import Observer, RunInfo
 from cloudtrain.runs.state import State
+
+if TYPE_CHECKING:
+    from cloudtrain.providers.local.rehearsal import Rehearsal
 
 OnStart = Callable[[Follower], None]
 
@@ -59,10 +66,12 @@ def run_local(
         if fresh:
             host.discard()
             host = host_for(options, fresh)
-        folder = RunFolder.create(job.folder, new_run_id(job.name))
+        run_id = new_run_id(job.name)
+        rehearsal = _rehearse(job, options, ready, run_id) if options.as_ else None
+        folder = RunFolder.create(job.folder, run_id)
         with folder.followed():
             try:
-                return _run(job, options, observer, host, on_start, folder, ready)
+                return _run(job, options, observer, host, on_start, folder, ready, rehearsal)
             except BaseException as error:
                 _close_state(folder, error)
                 raise
@@ -80,13 +89,13 @@ def _run(
     on_start: OnStart,
     folder: RunFolder,
     ready: Ready,
+    rehearsal: Rehearsal | None,
 ) -> report.Report:
     started = time.time()
-    request, info = _request(job, options, folder, ready, host)
+    request, info = _request(job, options, folder, ready, host, rehearsal)
     with _writable(folder):
-        _record(job, ready, folder, request, info, started)
-        stage_code(ready.bundle, folder)
-        notes = share_out_objects(job, options, folder, info.nodes)
+        _record(job, options, ready, request, info, started)
+        notes = _fill(job, options, ready, request, rehearsal)
     folder.make_latest()
     notes += channels_in_bundle(job, options, ready.bundle)
     for note in [*request.notes, *notes, *_resume_notes(ready, request)]:
@@ -101,14 +110,47 @@ def _run(
         shm_gib=request.shm_gib,
         grace=options.grace,
         preload=worth_preloading(job),
+        containers=[rehearsal.container(node, request.places) for node in range(info.nodes)] if rehearsal else (),
     )
     interrupt = _follow(follower)
     if options.isolation == "netns" and follower.isolation != "netns" and not follower.fault and not interrupt:
         raise MissingError(f"--isolation netns: {follower.isolation_problem}", hint="use --isolation none")
-    end = _finish(folder, info, observer, follower, started)
+    if rehearsal:
+        _collect(rehearsal, request, observer)
+    end = _finish(folder, info, observer, follower, started, options)
     if interrupt:
         raise interrupt
     return end
+
+
+def _rehearse(job: Job, options: LocalOptions, ready: Ready, run_id: str) -> Rehearsal:
+    from cloudtrain.providers.local.rehearsal import rehearse  # a plain run needs nothing of any cloud
+
+    return rehearse(job, options, ready.bundle, run_id)
+
+
+def _fill(
+    job: Job, options: LocalOptions, ready: Ready, request: LocalRequest, rehearsal: Rehearsal | None
+) -> list[str]:
+    """Put code and data where the nodes look for them. Returns what to tell the user."""
+    folder = request.places.folder
+    folder.update_state(bundle=ready.bundle.digest)
+    if rehearsal:
+        from cloudtrain.providers.local.container import fill
+
+        return [*rehearsal.notes, *fill(rehearsal, request, ready.bundle)]
+    stage(ready.bundle, folder.code)
+    return share_out_objects(job, options, folder, len(request.nodes))
+
+
+def _collect(rehearsal: Rehearsal, request: LocalRequest, observer: Observer) -> None:
+    from cloudtrain.providers.local.collect import collect
+
+    try:
+        for note in collect(rehearsal, request.places):
+            observer.note(note)
+    except OSError as error:  # the run has had its end, and is reported all the same
+        observer.note(f"results stay in {request.places.folder.path / 'nodes'}: {error}")
 
 
 def _follow(follower: Follower) -> KeyboardInterrupt | None:
@@ -124,7 +166,12 @@ def _follow(follower: Follower) -> KeyboardInterrupt | None:
 
 
 def _request(
-    job: Job, options: LocalOptions, folder: RunFolder, ready: Ready, host: HostProcess
+    job: Job,
+    options: LocalOptions,
+    folder: RunFolder,
+    ready: Ready,
+    host: HostProcess,
+    rehearsal: Rehearsal | None,
 ) -> tuple[LocalRequest, RunInfo]:
     request = translate(
         job,
@@ -134,6 +181,7 @@ def _request(
         machine=Machine(len(_affinity()), tuple(visible_gpus(os.environ))),
         checkpoints=checkpoint_folder(job, folder, ready.earlier),
         token=secrets.token_hex(16),
+        rehearsal=rehearsal,
     )
     device = "GPU" if request.nodes[0].get("CUDA_VISIBLE_DEVICES") else "CPU"
     processes = request.spec["processes_per_node"]
@@ -143,18 +191,25 @@ def _request(
 def _resume_notes(ready: Ready, request: LocalRequest) -> Iterator[str]:
     if ready.earlier:
         yield f"continuing from run {ready.earlier.run_id}"
-    if ready.earlier and not _holds_anything(request.nodes[0]["CLOUDTRAIN_CHECKPOINT_DIR"]):
+    if ready.earlier and not _holds_anything(request.places.checkpoints):
         yield f"run {ready.earlier.run_id} left no checkpoint: this run starts from the beginning"
 
 
-def _holds_anything(folder: str) -> bool:
+def _holds_anything(folder: Path) -> bool:
     try:
         return any(os.scandir(folder))
     except OSError:
         return False
 
 
-def _finish(folder: RunFolder, info: RunInfo, observer: Observer, follower: Follower, started: float) -> report.Report:
+def _finish(
+    folder: RunFolder,
+    info: RunInfo,
+    observer: Observer,
+    follower: Follower,
+    started: float,
+    options: LocalOptions,
+) -> report.Report:
     state = report.final_state(follower.stopped_by, follower.statuses, follower.reports, follower.fault)
     end = report.build(
         folder,
@@ -167,6 +222,7 @@ def _finish(folder: RunFolder, info: RunInfo, observer: Observer, follower: Foll
         stopped_by=follower.stopped_by,
         isolation=follower.isolation,
         device=info.device,
+        as_=options.as_,
     )
     try:
         write_json(folder.report, end)
@@ -197,13 +253,17 @@ def _close_state(folder: RunFolder, error: BaseException) -> None:
         folder.write_state({**state, "state": final.value, "exit_code": code, "reason": reason, "ended": time.time()})
 
 
-def _record(job: Job, ready: Ready, folder: RunFolder, request: LocalRequest, info: RunInfo, started: float) -> None:
+def _record(
+    job: Job, options: LocalOptions, ready: Ready, request: LocalRequest, info: RunInfo, started: float
+) -> None:
+    folder = request.places.folder
     folder.write_state(
         {
             "version": 1,
             "run_id": folder.run_id,
             "name": job.name,
             "provider": "local",
+            "as": options.as_,
             "attempt": 1,
             "state": State.PENDING.value,
             "nodes": info.nodes,
@@ -212,7 +272,7 @@ def _record(job: Job, ready: Ready, folder: RunFolder, request: LocalRequest, in
             "device": info.device,
             "isolation": None,
             "job_file": str(job.file) if job.file else None,
-            "checkpoints": request.nodes[0]["CLOUDTRAIN_CHECKPOINT_DIR"],
+            "checkpoints": str(request.places.checkpoints),
             "resumed_from": ready.earlier.run_id if ready.earlier else None,
             "pid": os.getpid(),
             "started": started,

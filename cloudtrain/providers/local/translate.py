@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cloudtrain.errors import SpecError
 from cloudtrain.job import Job
-from cloudtrain.providers.local.contract import node_environment
+from cloudtrain.providers.local.contract import harness, node_environment
 from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.runs.folder import RunFolder
 from cloudtrain.spec.fields import for_provider
+
+if TYPE_CHECKING:
+    from cloudtrain.providers.local.rehearsal import Rehearsal
 
 # Read once, when an interpreter or a library starts: a process that has loaded torch already would not see them.
 _READ_AT_START = ("PYTHON", "LD_", "DYLD_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TORCH", "PYTORCH", "ATEN_")
@@ -31,8 +34,19 @@ class LocalRequest:
     nodes: list[dict[str, str]]
     """The environment of every node."""
     shm_gib: int | None
+    places: Places
     notes: list[str]
     """What of the job does not apply here."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the job's folders lie on this machine."""
+
+    folder: RunFolder
+    data: dict[str, Path]
+    outputs: dict[str, Path]
+    checkpoints: Path
 
 
 @dataclass(frozen=True)
@@ -64,37 +78,32 @@ def translate(
     checkpoints: Path,
     machine: Machine,
     token: str,
+    rehearsal: Rehearsal | None = None,
 ) -> LocalRequest:
     """The request for a run in ``folder``. Raises SpecError for what is missing or cannot be done.
 
-    ``token`` is a secret of this run's launchers.
+    ``token`` is a secret of this run's launchers; with ``rehearsal`` the nodes get a cloud's contract.
     """
     check(job, options)
     nodes = options.nodes or job.resources.nodes
     processes = options.processes or job.processes
     data = {name: data_folder(job, name, options.data) for name in job.data}
     outputs = {name: _output_folder(job, name, folder) for name in job.outputs}
+    places = Places(folder, data, outputs, checkpoints)
     gpus = _gpus(options, machine, nodes, processes)
+    cores, device = max(1, machine.cores // nodes), "gpu" if gpus else "cpu"
     return LocalRequest(
-        spec=_spec(job, options, folder, processes),
+        spec=rehearsal.spec(options) if rehearsal else _spec(job, options, folder, processes),
         nodes=[
             {
-                **node_environment(
-                    node,
-                    run=folder.path,
-                    temporary=temporary,
-                    cores=max(1, machine.cores // nodes),
-                    device="gpu" if gpus else "cpu",
-                    token=token,
-                    data={name: _share(job, name, path, folder, node) for name, path in data.items()},
-                    outputs=outputs,
-                    checkpoints=checkpoints,
-                ),
+                **(rehearsal.environment(node, places) if rehearsal else _own_contract(job, places, node)),
+                **harness(node, run=folder.path, temporary=temporary, cores=cores, device=device, token=token),
                 **({"CUDA_VISIBLE_DEVICES": gpus[node] if gpus else ""} if machine.gpus else {}),
             }
             for node in range(nodes)
         ],
         shm_gib=job.resources.shm_gib,
+        places=places,
         notes=[*_notes(job, options), *_device_notes(job, options, machine, nodes * processes, gpus)],
     )
 
@@ -117,6 +126,16 @@ def data_folder(job: Job, name: str, given: Mapping[str, Path]) -> Path:
             )
         path = job.folder / uri.removeprefix("file://")
     return path
+
+
+def _own_contract(job: Job, places: Places, node: int) -> dict[str, str]:
+    return node_environment(
+        node,
+        run=places.folder.path,
+        data={name: _share(job, name, path, places.folder, node) for name, path in places.data.items()},
+        outputs=places.outputs,
+        checkpoints=places.checkpoints,
+    )
 
 
 def _share(job: Job, name: str, path: Path, folder: RunFolder, node: int) -> Path:
@@ -193,7 +212,10 @@ def _notes(job: Job, options: LocalOptions) -> Iterator[str]:
         "overrides": job.overrides or None,
         "tags": job.tags or None,
     }
-    unused.update({f"data.{name}.mode": channel.mode for name, channel in job.data.items()})
+    if options.as_:
+        unused = {name: unused[name] for name in ("environment.requirements",)}  # the others are in its request
+    else:
+        unused.update({f"data.{name}.mode": channel.mode for name, channel in job.data.items()})
     names = [name for name, value in unused.items() if value is not None]
     if names:
         yield f"not used by a local run, which takes this machine and this Python as they are: {', '.join(names)}"
