@@ -236,7 +236,7 @@ def test_a_checkpoint_place_for_others_alone_is_beside_the_run_and_said(provider
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_limit_of_spot_capacity_needs_spot_capacity(provider: str) -> None:
     job = Job.model_validate({**BASE, "spot": {"max_wait": "9h"}})
-    with pytest.raises(JobFileError, match="set spot.enabled"):
+    with pytest.raises(JobFileError, match=r"set spot\.enabled"):
         registry.translate(job, context(job, provider))
 
 

@@ -124,7 +124,7 @@ VERTEX: list[Mutation] = [
     (_drop("displayName"), "", "displayName"),
     (_put("labels", _LABELS), "labels", "64"),
     (_put("labels", {"Upper": "v"}), "labels", "Upper"),
-    (_put("labels", {"k": "v" * 65}), "labels", "6"),
+    (_put("labels", {"k": "v" * 65}), "labels", "64"),
     (_put("labels", {"k": "a b"}), "labels", "a b"),
     (_put("label", {}), "label", "labels"),
     (_put("jobSpec.workerPoolSpec", []), "workerPoolSpec", "workerPoolSpecs"),

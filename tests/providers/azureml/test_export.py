@@ -23,6 +23,11 @@ ACCOUNT = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _client() -> None:
+    vendor.needed()
+
+
 def _exported(folder: Path, made: Request) -> Path:
     export = registry.export(made)
     (folder / "code").mkdir()

@@ -21,6 +21,11 @@ from tests.providers.azureml.jobs import DATASTORE, TRAIN, changed, native
 BASE: dict[str, Any] = {"resources": {"nodes": 2}, "data": TRAIN, "limits": {"runtime": "6h"}}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _client() -> None:
+    vendor.needed()
+
+
 def test_the_fields_of_a_job_are_the_vendors() -> None:
     from azure.ai.ml._schema.job.command_job import CommandJobSchema
 

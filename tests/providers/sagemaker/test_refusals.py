@@ -23,7 +23,11 @@ MANY = {f"c{number}": {"uri": "s3://data-bucket/x/"} for number in range(19)}
         ({"data": {"t": {"uri": {"sagemaker": "fs-0123456789"}}}}, "data.t.uri.sagemaker", "InputDataConfig"),
         ({"data": {"t": {"uri": "s3://-b/x"}}}, "data.t.uri", "no bucket"),
         ({"environment": {"env": {"LONG": "v" * 513}}}, "environment.env.LONG", "513 characters, at most 512"),
-        ({"environment": {"env": {f"V{n}": "x" for n in range(100)}}}, "environment.env", "SageMaker takes at most 100"),
+        (
+            {"environment": {"env": {f"V{n}": "x" for n in range(100)}}},
+            "environment.env",
+            "SageMaker takes at most 100",
+        ),
         ({"data": {"t": {"uri": "s3://bucket/a\nb"}}}, "data.t.uri", "control character"),
         ({"data": {"t": {"uri": "s3://bucket/" + "x" * 1020}}}, "data.t.uri", "1024"),
         ({"data": {"cloudtrain_code": {"uri": "s3://bucket/x"}}}, "data.cloudtrain_code", "cloudtrain's own"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from typing import Any
 
@@ -11,6 +12,7 @@ from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import Request
 from cloudtrain.spec.problems import JobFileError
+from tests.local.project import require
 from tests.providers.contexts import context
 
 IMAGE = "europe-west4-docker.pkg.dev/my-project/images/train:1"
@@ -52,4 +54,7 @@ def google_types() -> Any:
     """Google's own types of custom jobs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Python versions near their end
-        return pytest.importorskip("google.cloud.aiplatform_v1.types")
+        try:
+            return importlib.import_module("google.cloud.aiplatform_v1.types")
+        except ModuleNotFoundError:
+            require(False, "google-cloud-aiplatform is not installed")

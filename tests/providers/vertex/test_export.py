@@ -22,6 +22,7 @@ import yaml
 
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import Request
+from tests.local.project import require
 from tests.providers.vertex.jobs import CPU, GPU, google_types, requested
 
 FLAGS = {
@@ -124,9 +125,9 @@ def service() -> Iterator[tuple[str, list[Any]]]:
     server.server_close()
 
 
-@pytest.mark.skipif(not shutil.which("gcloud"), reason="gcloud is not installed")
 def test_gcloud_sends_the_same_job(service: tuple[str, list[Any]], tmp_path: Path) -> None:
     """The real gcloud, with no account, against a server of ours."""
+    require(shutil.which("gcloud") is not None, "gcloud is not installed")
     endpoint, sent = service
     request = everything()
     export = registry.export(request)
