@@ -6,7 +6,6 @@ stay different.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 from collections.abc import Mapping
@@ -40,29 +39,37 @@ def run_id_of(job: Job, provider: str, settings: Mapping[str, str], code: str) -
 
     So a request shown today and one sent tomorrow have the same name, and sending twice can be seen.
     """
-    asked = _as_asked(job, provider)
+    asked = _as_asked(job.given(), provider)
     return f"{job.name}-{digest('cloudtrain-run 1', asked, provider, dict(settings), code)[:_HEX]}"
 
 
-def _as_asked(job: Job, provider: str) -> dict[str, Any]:
-    """The job as plain data, less what it says to other providers."""
-    given = copy.deepcopy(job.given())
+_PER_PROVIDER: Mapping[str, Any] = {
+    "overrides": None,
+    "resources": {"instance": None},
+    "environment": {"image": None, "secrets": {"*": None}},
+    "data": {"*": {"uri": None}},
+    "outputs": {"*": None},
+    "checkpoint": {"uri": None},
+}
+"""Fields of a job that may hold one value for each provider; ``*`` is any name."""
 
-    def narrow(holder: Any, *names: str) -> None:
-        for name in names:
-            if isinstance(holder, dict) and isinstance(holder.get(name), Mapping):
-                holder[name] = holder[name].get(provider)
 
-    narrow(given, "overrides")
-    narrow(given.get("resources"), "instance")
-    narrow(given.get("checkpoint"), "uri")
-    environment = given.get("environment", {})
-    narrow(environment, "image")
-    narrow(environment.get("secrets"), *environment.get("secrets", {}))
-    narrow(given.get("outputs"), *given.get("outputs", {}))
-    for channel in given.get("data", {}).values():
-        narrow(channel, "uri")
-    return given
+def _as_asked(
+    section: Mapping[str, Any], provider: str, per_provider: Mapping[str, Any] = _PER_PROVIDER
+) -> dict[str, Any]:
+    """The job as plain data, less what it says to other providers, and less the sections that say nothing else."""
+    asked = {}
+    for name, value in section.items():
+        if name in per_provider or "*" in per_provider:
+            below = per_provider.get(name, per_provider.get("*"))
+            value = _as_asked(value, provider, below) if below else _said_to(provider, value)
+        if value not in (None, {}):
+            asked[name] = value
+    return asked
+
+
+def _said_to(provider: str, value: Any) -> Any:
+    return value.get(provider) if isinstance(value, Mapping) else value
 
 
 def native_name(run_id: str, attempt: int, longest: int = LONGEST_NAME) -> str:
