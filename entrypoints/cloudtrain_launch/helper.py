@@ -46,8 +46,14 @@ class Chore:
     """One piece of work in a process of its own. What it prints is shown; what it returns is its outcome."""
 
     def __init__(
-        self, work: Callable[[], dict[str, Any]], log_path: str, show: ShowLine, selector: selectors.BaseSelector
+        self,
+        name: str,
+        work: Callable[[], dict[str, Any]],
+        log_path: str,
+        show: ShowLine,
+        selector: selectors.BaseSelector,
     ) -> None:
+        self._name = name
         self.status: int | None = None
         """Exit status, once it has ended."""
         self._heard: dict[str, Any] | None = None
@@ -67,7 +73,9 @@ class Chore:
     @property
     def outcome(self) -> dict[str, Any]:
         """What the work returned, or ``{"error": text}``. Ask once it has ended."""
-        return {"error": f"its process {describe_status(self.status or 0)}"} if self._heard is None else self._heard
+        if self._heard is None:
+            return {"error": f"{self._name} {describe_status(self.status or 0)}"}
+        return self._heard
 
     def finish(self) -> None:
         """Read what it has left to say, and close."""

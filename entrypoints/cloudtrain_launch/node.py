@@ -136,10 +136,12 @@ class Node:
         self.sink.event("state", state="preparing")
         for line in banner.lines(self.cluster, self._env, self._worker_env):
             self.sink.line(None, line)
-        self._preparation = self._chore(lambda: prepare.run(self._env, self.spec, self.cluster, code))
+        self._preparation = self._chore(
+            "the preparation", lambda: prepare.run(self._env, self.spec, self.cluster, code)
+        )
 
-    def _chore(self, work: Callable[[], dict[str, Any]]) -> Chore:
-        return Chore(work, self._node_log, lambda text: self.sink.line(None, text), self._selector)
+    def _chore(self, name: str, work: Callable[[], dict[str, Any]]) -> Chore:
+        return Chore(name, work, self._node_log, lambda text: self.sink.line(None, text), self._selector)
 
     @property
     def _node_log(self) -> str:
@@ -287,7 +289,7 @@ class Node:
                 self._members.tell("done")
                 # The others' failures are heard for a moment, so that all nodes name the same cause, and their results
                 # are awaited.
-                until = self._deliver_until if self.cluster.deliveries else 0.0
+                until = self._deliver_until if self._delivery else 0.0
                 self._leave_at = max(time.monotonic(), until) + _LAST_WORDS_SECONDS
         elif self._workers_succeeded and not self._told_done and self._has_delivered():
             self._told_done = True
@@ -300,7 +302,7 @@ class Node:
         if self._delivery is None:
             from cloudtrain_launch import deliver
 
-            self._delivery = self._chore(lambda: deliver.run(self._env, self.cluster))
+            self._delivery = self._chore("the delivery of the results", lambda: deliver.run(self._env, self.cluster))
         return not self._delivery.runs
 
     def _is_over(self) -> bool:

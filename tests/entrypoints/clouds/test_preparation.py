@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from cloudtrain_launch import processes
 from tests.entrypoints.clouds.conftest import Make
 from tests.entrypoints.clouds.nodes import CloudJob
 from tests.entrypoints.prepare.server import Answer, Server
@@ -89,6 +90,32 @@ def test_a_node_may_take_longer_than_the_start_timeout_to_prepare(make: Make, se
     assert [node.process.poll() for node in (head, slow)] == [None, None]
     server.open.set()
     assert [node.end() for node in job.nodes] == [0, 0], job.said
+
+
+def test_a_preparation_that_is_killed(make: Make, server: Server) -> None:
+    """As the kernel does when memory is short."""
+    job = make("vertex")
+    _with_secret(job, server)
+    server.open.clear()
+    job.write(USES_SECRET)
+    job.start(0)
+    other = job.start(1, changed={"CLOUDTRAIN_SECRETREF_WANDB_API_KEY": None})
+    job.nodes[0].wait_for(lambda: server.asked_for(TOKEN))
+    for pid in processes.descendants(job.nodes[0].process.pid):
+        os.kill(pid, signal.SIGKILL)
+    assert [node.end() for node in job.nodes] == [125, 125], job.said
+    assert (
+        "[1/-] failed first: node 0: the preparation was killed by SIGKILL (often the kernel, out of mem" in other.out
+    )
+
+
+def test_a_node_that_never_comes(make: Make) -> None:
+    """Nothing was trained, so no one waits for results."""
+    job = make("vertex")
+    job.write(start_timeout=2.0)
+    node = job.start(0)
+    assert node.end() == 124
+    assert "[0/-] failed first: node 1 (host-1) did not connect to node 0 within 2 s" in node.out
 
 
 @pytest.mark.parametrize("number", [0, 1])
