@@ -6,4 +6,12 @@ client     the port: start the nodes, hear them, stop them
 host       the process that holds the nodes: loads torch once, forks each node
 isolation  a host name and an address of its own for every node (Linux)
 devices    which GPUs each node gets
+
+And for ``run --as``, the same through a cloud's contract:
+
+standins   the job with places of that cloud's where it has only local ones
+rehearsal  its native request, and what every node is given there
+container  that, written into the nodes' folders
+links      folders of this machine, put where the cloud has them
+collect    results of separate disks, put together at the end
 """
