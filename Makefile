@@ -7,7 +7,7 @@ DEMO   ?= demo
 .PHONY: demo test lint bench wheel clean
 
 # The main job on real data: 1,437 handwritten digits, 2 simulated nodes x 2 processes, one job file.
-demo: $(VENV)/ready
+demo: $(VENV)/demo-ready
 	test -d $(DEMO) || $(BIN)/cloudtrain init --template digits $(DEMO)
 	cd $(DEMO) && ../$(BIN)/python prepare.py
 	cd $(DEMO) && ../$(BIN)/cloudtrain validate job.yaml
@@ -32,8 +32,10 @@ clean:
 
 # The constraints hold torch at one version. Which build of it pip takes (CPU or CUDA, several GB) depends on pip's own
 # configuration: point PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS at a CPU build.
-$(VENV)/ready: pyproject.toml constraints-dev.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints-dev.txt --editable '.[dev]'
+$(VENV)/ready: INSTALL = .[dev]
+$(VENV)/demo-ready: INSTALL = .[demo]  # the vendors' packages are big, and a run needs none of them
+$(VENV)/ready $(VENV)/demo-ready: pyproject.toml constraints-dev.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints-dev.txt --editable '$(strip $(INSTALL))'
 	$(BIN)/python -m compileall -q cloudtrain entrypoints  # an editable install compiles nothing by itself
 	touch $@
