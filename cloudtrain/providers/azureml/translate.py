@@ -56,9 +56,7 @@ def translate(job: Job, context: Context) -> Request:
         raise JobFileError(problems)
     spec = launch_spec(job, context, channels=channels_of(job))
     made = _native(job, context, machine, image)
-    native = overridden(made, job.overrides.get("azureml", {}))
-    if native != made and (problems := problems_at(job, ownership_problems(made, native))):
-        raise JobFileError(problems)
+    native = overridden(job, "azureml", made, ownership_problems)
     return Request(
         provider="azureml",
         name=native_name(context.run_id, context.attempt),

@@ -62,7 +62,8 @@ def translate(job: Job, context: Context) -> Request:
         raise JobFileError(problems_at(job, found))
     places = places_of(job, context)
     spec = launch_spec(job, context, channels={})
-    native = overridden(_training_job(job, context, machine, image, places), job.overrides.get("sagemaker", {}))
+    made = _training_job(job, context, machine, image, places)
+    native = overridden(job, "sagemaker", made, ownership_problems)
     if found := list(isolation_problems(job, native)):
         raise JobFileError(problems_at(job, found))
     return Request(
@@ -88,7 +89,6 @@ def _problems(job: Job, context: Context, machine: Machine, image: Image) -> Ite
     yield from environment_problems(job, context, machine)
     yield from stopping_problems(job)
     yield from tag_problems(job, context)
-    yield from ownership_problems(job)
 
 
 def _training_job(job: Job, context: Context, machine: Machine, image: Image, places: Places) -> dict[str, Any]:

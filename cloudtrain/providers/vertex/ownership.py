@@ -24,8 +24,10 @@ def ownership_problems(made: Mapping[str, Any], merged: Mapping[str, Any]) -> It
     for name, label in made["labels"].items():
         if name.startswith(OURS) and labels.get(name) != label:
             yield (*_OVERRIDES, "labels", name), "is the label by which cloudtrain finds its runs; leave it"
-    pools = entries(merged, *_POOLS)
-    for number, ours in enumerate(made["jobSpec"]["workerPoolSpecs"]):
+    pools, own = entries(merged, *_POOLS), made["jobSpec"]["workerPoolSpecs"]
+    if len(own) == 1 and pools[1:2] and pools[1]:
+        yield (*_OVERRIDES, *_POOLS), "pool 1 would be a second node; give resources.nodes instead"
+    for number, ours in enumerate(own):
         found = pools[number] if number < len(pools) else None
         if flaw := _taken(ours, found):
             yield (*_OVERRIDES, *_POOLS), f"pool {number} {flaw}"

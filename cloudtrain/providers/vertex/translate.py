@@ -48,7 +48,7 @@ def translate(job: Job, context: Context) -> Request:
         raise JobFileError(problems_at(job, found))
     places = places_of(job, context)
     spec = launch_spec(job, context, channels=_left_to_the_launcher(job))
-    native = _overridden(job, _custom_job(job, context, machine, image.uri, places))
+    native = overridden(job, "vertex", _custom_job(job, context, machine, image.uri, places), ownership_problems)
     return Request(
         provider="vertex",
         name=native_name(context.run_id, context.attempt),
@@ -102,15 +102,6 @@ def _left_to_the_launcher(job: Job) -> dict[str, dict[str, str]]:
         for name, channel in job.data.items()
         if channel.mode == "download" or channel.shard == "by-object"
     }
-
-
-def _overridden(job: Job, made: dict[str, Any]) -> dict[str, Any]:
-    """With the job's overrides laid over it. Raises JobFileError if they take out what cloudtrain needs."""
-    merged = overridden(made, job.overrides.get("vertex", {}))
-    found = list(ownership_problems(made, merged))
-    if found:
-        raise JobFileError(problems_at(job, found))
-    return merged
 
 
 def _marked(native: dict[str, Any], fingerprint: str) -> dict[str, Any]:

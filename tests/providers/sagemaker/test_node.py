@@ -81,7 +81,8 @@ def test_warm_pools_and_groups_come_through_overrides() -> None:
         {"InstanceGroupName": "b", "InstanceType": "ml.p4de.24xlarge", "InstanceCount": 2},
     ]
     changed = {"ResourceConfig": {"InstanceType": None, "InstanceCount": None, "InstanceGroups": groups}}
-    found = json.loads(contract(2, overrides={"sagemaker": changed}).files[RESOURCES])
+    contracts = contract(2, resources={"nodes": 3}, overrides={"sagemaker": changed})
+    found = json.loads(contracts.files[RESOURCES])
     assert (found["current_host"], found["current_group_name"]) == ("algo-3", "b")
     assert found["current_instance_type"] == "ml.p4de.24xlarge"
     assert [sorted(group["hosts"]) for group in found["instance_groups"]] == [["algo-1"], ["algo-2", "algo-3"]]

@@ -9,6 +9,14 @@ import pytest
 from tests.providers.sagemaker.jobs import CPU, GPU, refused
 
 KMS = "arn:aws:kms:us-east-1:111122223333:key/1"
+PREFERENCES = {
+    "InstanceType": None,
+    "InstanceCount": None,
+    "InstancePreferences": [
+        {"InstanceType": "ml.p4d.24xlarge", "InstanceCount": 2},
+        {"InstanceType": "ml.p5.48xlarge", "InstanceCount": 1},
+    ],
+}
 MANY = {f"c{number}": {"uri": "s3://data-bucket/x/"} for number in range(19)}
 
 
@@ -65,6 +73,36 @@ MANY = {f"c{number}": {"uri": "s3://data-bucket/x/"} for number in range(19)}
             "set by cloudtrain",
         ),
         ({"overrides": {"sagemaker": {"Environment": None}}}, "overrides.sagemaker.Environment", "single ones"),
+        (
+            {"overrides": {"sagemaker": {"Environment": {"CLOUDTRAIN_SPEC": None}}}},
+            "overrides.sagemaker.Environment.CLOUDTRAIN_SPEC",
+            "set by cloudtrain",
+        ),
+        (
+            {"overrides": {"sagemaker": {"AlgorithmSpecification": {"ContainerEntrypoint": ["python3", "train.py"]}}}},
+            "overrides.sagemaker.AlgorithmSpecification",
+            "no longer starts /opt/ml/input/data/cloudtrain_code/launch.py",
+        ),
+        (
+            {"overrides": {"sagemaker": {"InputDataConfig": []}}},
+            "overrides.sagemaker.InputDataConfig",
+            "lost cloudtrain_code",
+        ),
+        (
+            {"overrides": {"sagemaker": {"InputDataConfig": {"1": None}}}},
+            "overrides.sagemaker.InputDataConfig",
+            "lost cloudtrain_spec",
+        ),
+        (
+            {"overrides": {"sagemaker": {"ResourceConfig": {"InstanceCount": 4}}}},
+            "overrides.sagemaker.ResourceConfig",
+            "asks for 4 nodes and the job for 2",
+        ),
+        (
+            {"overrides": {"sagemaker": {"ResourceConfig": PREFERENCES}}},
+            "overrides.sagemaker.ResourceConfig",
+            "asks for 1 or 2 nodes",
+        ),
         ({"framework": "jax"}, "framework", "one process per node"),
     ],
 )

@@ -242,6 +242,22 @@ def test_overrides_are_merged_last_and_are_in_the_fingerprint() -> None:
     assert marks[0] != marks[1] and all(re.fullmatch("[0-9a-f]{64}", mark) for mark in marks)
 
 
+def test_overrides_may_wrap_the_entry_point_and_spread_the_nodes() -> None:
+    wrapped = ["/bin/sh", "-c", f"nvidia-smi; exec {' '.join(LAUNCH)}"]
+    first, second = {"InstanceType": "ml.p4de.24xlarge"}, {"InstanceType": "ml.p4d.24xlarge"}
+    native = native_of(
+        GPU,
+        overrides={
+            "sagemaker": {
+                "AlgorithmSpecification": {"ContainerEntrypoint": wrapped},
+                "ResourceConfig": {"InstanceType": None, "InstancePreferences": [first, second]},
+            }
+        },
+    )
+    assert native["AlgorithmSpecification"]["ContainerEntrypoint"] == wrapped
+    assert native["ResourceConfig"] == {"InstanceCount": 2, "InstancePreferences": [first, second]}
+
+
 def test_fields_stand_in_the_order_of_the_service() -> None:
     from botocore.session import Session
 

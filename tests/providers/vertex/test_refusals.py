@@ -74,6 +74,7 @@ def _pools(**fields: Any) -> dict[str, Any]:
             "instead of a list",
         ),
         ({"overrides": {"vertex": {"jobSpec": None}}}, "overrides.vertex.jobSpec.workerPoolSpecs", "is gone"),
+        (_pools(**{"1": None}), "overrides.vertex.jobSpec.workerPoolSpecs", "pool 1 is gone"),
     ],
 )
 def test_a_field_is_refused(changes: dict[str, Any], key: str, said: str) -> None:
