@@ -60,6 +60,11 @@ def _named(job: Job, provider: Provider, name: str) -> Machine:
         problem = ("resources", "instance"), f"{name} has {has}, and the job asks for {asked} per node"
         return Machine(name, rows[0], problems=(problem,))
     row = min(fitting, key=lambda row: row.accelerators)
+    same = [other for other in fitting if other.accelerators == row.accelerators]
+    if len(same) > 1:
+        which = " or ".join(map(_has, same))
+        problem = ("resources", "instance"), f"{name} may have {which}: say which in resources.accelerator"
+        return Machine(name, row, problems=(problem,))
     return Machine(name, row, notes=_idle(job, row))
 
 

@@ -111,6 +111,14 @@ def test_an_unknown_machine_needs_an_accelerator_with_one_name() -> None:
     assert problem.startswith("resources.accelerators_per_node: ")
 
 
+def test_a_number_of_accelerators_is_no_name_of_one() -> None:
+    """Google attaches several kinds to N1; two of which kind would be a guess."""
+    (problem,) = refused(CPU, resources={"instance": "n1-standard-16", "accelerators_per_node": 2})
+    assert problem.startswith("resources.instance: ")
+    assert "2 x T4 or 2 x P4 or 2 x V100-16GB" in problem
+    assert requested(CPU, resources={"instance": "n1-standard-16", "accelerators_per_node": 8})  # V100 alone
+
+
 def test_variables_up_to_the_limit_pass() -> None:
     ours = 100 - len(requested(CPU).native["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["env"])
     fitting = {f"V{number}": "x" for number in range(ours)}
