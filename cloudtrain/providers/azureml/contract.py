@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.azureml.folders import FOLDERS
 from cloudtrain.providers.azureml.form import REFERENCE
-from cloudtrain.providers.azureml.reading import at, cluster, is_spot, nodes, plain, section
+from cloudtrain.providers.azureml.reading import cluster, is_spot, nodes, plain
 from cloudtrain.providers.base import NodeContract
+from cloudtrain.providers.reading import at, section
 
 if TYPE_CHECKING:
     from cloudtrain.providers.base import Request

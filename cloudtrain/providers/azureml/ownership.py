@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.azureml.folders import OURS
-from cloudtrain.providers.azureml.reading import at, section
+from cloudtrain.providers.reading import at, section
 
 if TYPE_CHECKING:
     from cloudtrain.spec.problems import Path

@@ -1,4 +1,4 @@
-"""Reads a form in which a field may have any type, or be absent."""
+"""Reads a command job form in which a field may have any type, or be absent."""
 
 from __future__ import annotations
 
@@ -6,21 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from cloudtrain.providers.reading import at, section, whole
+
 Path = tuple[str | int, ...]
-
-
-def at(native: Mapping[str, Any], *path: str) -> Any:
-    """The value at a path; None where there is none."""
-    value: Any = native
-    for step in path:
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return value
-
-
-def section(native: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """The mapping at a path; an empty one where something else stands."""
-    value = at(native, *path)
-    return value if isinstance(value, Mapping) else {}
 
 
 def sections(native: Mapping[str, Any], name: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
@@ -45,7 +33,7 @@ def nodes(native: Mapping[str, Any]) -> int:
     count = at(native, "resources", "instance_count")
     if count is None:
         return 1
-    return count if isinstance(count, int) and not isinstance(count, bool) else 0
+    return whole(native, "resources", "instance_count") or 0
 
 
 def cluster(native: Mapping[str, Any]) -> str:

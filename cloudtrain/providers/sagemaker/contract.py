@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from cloudtrain.providers.base import NodeContract, Request
+from cloudtrain.providers.reading import at, mappings, text, whole
 from cloudtrain.providers.sagemaker.account import partition_of
 from cloudtrain.providers.sagemaker.places import CODE_CHANNEL, SPEC_CHANNEL
 from cloudtrain.providers.sagemaker.region import region_of
-from cloudtrain.providers.sagemaker.rules.reading import at, mappings, text, whole
 
 _ROOT = "opt/ml"
 _CONFIG = f"{_ROOT}/input/config"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from cloudtrain.providers.reading import at, mappings, text, whole
 from cloudtrain.providers.sagemaker.places import CODE_CHANNEL, LAUNCH, SPEC_CHANNEL
-from cloudtrain.providers.sagemaker.rules.reading import at, mappings, text, whole
 
 if TYPE_CHECKING:
     from cloudtrain.spec.problems import Path

@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudtrain.providers.base import NodeContract
+from cloudtrain.providers.reading import entries, text
 from cloudtrain.providers.vertex.expansion import expanded
 from cloudtrain.providers.vertex.places import MOUNT, SCHEME, mounted
-from cloudtrain.providers.vertex.reading import entries, text, whole
+from cloudtrain.providers.vertex.reading import int64
 
 if TYPE_CHECKING:
     from cloudtrain.providers.base import Request
@@ -70,7 +71,7 @@ def _replicas(name: str, pools: list[Any]) -> Iterator[_Replica]:
     """All replicas, pool by pool. The service makes host names of ten hex digits and the places in the pools."""
     mark = _made_up(name, "host")[:10]
     for pool, spec in enumerate(pools):
-        for number in range(whole(spec, "replicaCount") or 0):
+        for number in range(int64(spec, "replicaCount") or 0):
             yield _Replica(pool, number, f"cmle-training-workerpool{pool}-{mark}-{number}")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from cloudtrain.providers.reading import at, entries, section
 from cloudtrain.providers.vertex.labels import OURS
-from cloudtrain.providers.vertex.reading import entries, environment, section, value
+from cloudtrain.providers.vertex.reading import environment
 
 if TYPE_CHECKING:
     from cloudtrain.spec.problems import Path
@@ -38,7 +39,7 @@ def _taken(ours: Mapping[str, Any], found: Any) -> str:
     """What a pool of ours lost."""
     if found is None:
         return f"is gone; {_FIELDS}"
-    if value(found, "replicaCount") != ours["replicaCount"]:
+    if at(found, "replicaCount") != ours["replicaCount"]:
         return "has another replicaCount; give resources.nodes instead"
     container = section(found, "containerSpec")
     if container.get("command") != ours["containerSpec"]["command"] or "args" in container:

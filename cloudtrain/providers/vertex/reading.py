@@ -1,7 +1,4 @@
-"""Looking into a request that may hold anything: overrides are free, and the schema check is another's work.
-
-Each function gives the value at a path if it has the right kind, otherwise an empty one.
-"""
+"""Looks into a CustomJob that may hold anything: JSON's forms of protobuf's values, and our own variables in it."""
 
 from __future__ import annotations
 
@@ -9,49 +6,29 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-
-def value(holder: Any, *path: str) -> Any:
-    """What stands there; None if nothing does."""
-    for step in path:
-        holder = holder.get(step) if isinstance(holder, Mapping) else None
-    return holder
+from cloudtrain.providers.reading import at
+from cloudtrain.providers.reading import entries as entries
+from cloudtrain.providers.reading import section as section
+from cloudtrain.providers.reading import text as text
 
 
-def section(holder: Any, *path: str) -> Mapping[str, Any]:
-    """The mapping there."""
-    found = value(holder, *path)
-    return found if isinstance(found, Mapping) else {}
-
-
-def entries(holder: Any, *path: str) -> list[Any]:
-    """The list there."""
-    found = value(holder, *path)
-    return list(found) if isinstance(found, (list, tuple)) else []
-
-
-def text(holder: Any, *path: str) -> str:
-    """The text there."""
-    found = value(holder, *path)
-    return found if isinstance(found, str) else ""
-
-
-def whole(holder: Any, *path: str) -> int | None:
-    """The whole number there, as JSON has it: as a number, or an int64 as text."""
-    found = value(holder, *path)
+def int64(value: Any, *path: str) -> int | None:
+    """The whole number there, as JSON has it: a number, or an int64 as text. None for anything else."""
+    found = at(value, *path)
     if isinstance(found, str):
         return int(found) if re.fullmatch(r"-?[0-9]{1,19}", found) else None
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
-def seconds(holder: Any, *path: str) -> float | None:
-    """The Duration there."""
-    found = text(holder, *path)
+def seconds(value: Any, *path: str) -> float | None:
+    """The Duration there; None for anything else."""
+    found = text(value, *path)
     return float(found[:-1]) if re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]{1,9})?s", found) else None
 
 
-def named(holder: Any, names: Mapping[int, str], *path: str) -> str:
+def named(value: Any, names: Mapping[int, str], *path: str) -> str:
     """The name of the enum value there, which may be given by its number."""
-    found = value(holder, *path)
+    found = at(value, *path)
     if isinstance(found, int) and not isinstance(found, bool):
         return names.get(found, "")
     return found if isinstance(found, str) else ""

@@ -17,6 +17,7 @@ from cloudtrain.providers.identity import native_name
 from cloudtrain.providers.machine import Machine, machine_for
 from cloudtrain.providers.nodes import FINGERPRINT, fingerprinted, launch_spec
 from cloudtrain.providers.overrides import overridden
+from cloudtrain.providers.reading import text
 from cloudtrain.providers.vertex.capabilities import CAPABILITIES
 from cloudtrain.providers.vertex.environment import (
     PROJECT,
@@ -29,7 +30,7 @@ from cloudtrain.providers.vertex.labels import labels_of, tag_problems
 from cloudtrain.providers.vertex.ownership import ownership_problems
 from cloudtrain.providers.vertex.places import Places, mounted, place_problems, places_of
 from cloudtrain.providers.vertex.pools import LEAST_DISK, accelerator_problems, disk_problems, variable, worker_pools
-from cloudtrain.providers.vertex.reading import environment, text
+from cloudtrain.providers.vertex.reading import environment
 from cloudtrain.providers.vertex.scheduling import DEFAULT_RUNTIME, runtime_problems, scheduling_of
 from cloudtrain.providers.vertex.secret import secret_problems
 from cloudtrain.spec.problems import JobFileError

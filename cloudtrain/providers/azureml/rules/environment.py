@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.azureml import form
-from cloudtrain.providers.azureml.reading import Path, fits, section
+from cloudtrain.providers.azureml.reading import Path, fits
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.providers.reading import section
 from cloudtrain.spec.problems import shown
 
 _FORMS = "azureml:NAME:VERSION or azureml://registries/REGISTRY/environments/NAME/versions/VERSION"

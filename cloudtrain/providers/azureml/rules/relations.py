@@ -8,8 +8,9 @@ from typing import Any
 
 from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.azureml import form
-from cloudtrain.providers.azureml.reading import cluster, is_spot, nodes, plain, section
+from cloudtrain.providers.azureml.reading import cluster, is_spot, nodes, plain
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.providers.reading import section
 from cloudtrain.spec.problems import shown
 
 

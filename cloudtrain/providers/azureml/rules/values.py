@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.azureml import form
-from cloudtrain.providers.azureml.reading import fits, is_spot, section
+from cloudtrain.providers.azureml.reading import fits, is_spot
 from cloudtrain.providers.azureml.rules.kinds import whole, word
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.providers.reading import section
 from cloudtrain.spec.problems import shown
 
 _TEXTS = {

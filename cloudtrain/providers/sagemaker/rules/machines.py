@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.base import NativeProblem
-from cloudtrain.providers.sagemaker.rules.reading import at, mappings, text, whole
+from cloudtrain.providers.reading import at, mappings, text, whole
 from cloudtrain.providers.sagemaker.volumes import has_store
 
 _PLACE = "ResourceConfig"

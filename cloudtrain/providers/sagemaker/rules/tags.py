@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.base import NativeProblem
-from cloudtrain.providers.sagemaker.rules.reading import mappings, text
+from cloudtrain.providers.reading import mappings, text
 from cloudtrain.providers.sagemaker.tags import RESERVED
 from cloudtrain.spec.problems import shown
 

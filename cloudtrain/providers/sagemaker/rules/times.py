@@ -7,8 +7,8 @@ from typing import Any
 
 from cloudtrain.catalog.instances import rows_of
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.providers.reading import at, whole
 from cloudtrain.providers.sagemaker.rules.machines import types_of
-from cloudtrain.providers.sagemaker.rules.reading import at, whole
 from cloudtrain.providers.sagemaker.stopping import DEFAULT_RUNTIME, LONGEST_RUNTIME
 
 _WAIT = ("StoppingCondition", "MaxWaitTimeInSeconds")

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.providers.reading import at, entries, section, text
 from cloudtrain.providers.vertex.labels import MOST, label_flaws
 from cloudtrain.providers.vertex.places import flaw_of
-from cloudtrain.providers.vertex.reading import entries, region_of, section, text, value
+from cloudtrain.providers.vertex.reading import region_of
 from cloudtrain.providers.vertex.rules.pools import pools_problems
 from cloudtrain.providers.vertex.rules.scheduling import scheduling_problems
 from cloudtrain.spec.problems import shown
@@ -88,7 +89,7 @@ def _network_problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
 
 
 def _output_problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
-    prefix = value(native, "jobSpec", "baseOutputDirectory", "outputUriPrefix")
+    prefix = at(native, "jobSpec", "baseOutputDirectory", "outputUriPrefix")
     if isinstance(prefix, str) and (flaw := flaw_of(prefix, writes=True)):
         yield NativeProblem(("jobSpec", "baseOutputDirectory", "outputUriPrefix"), flaw)
     board = text(native, "jobSpec", "tensorboard")
@@ -101,7 +102,7 @@ def _output_problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
         yield NativeProblem(place, f"must be {wanted}, not {shown(board)}")
     elif (region := region_of(native)) and found.group(1) != region:
         yield NativeProblem(place, f"is in {found.group(1)}; it must be in the job's region, {region}")
-    lacking = [name for name in ("serviceAccount", "baseOutputDirectory") if not value(native, "jobSpec", name)]
+    lacking = [name for name in ("serviceAccount", "baseOutputDirectory") if not at(native, "jobSpec", name)]
     if lacking:
         yield NativeProblem(place, f"needs jobSpec.{' and jobSpec.'.join(lacking)}")
 

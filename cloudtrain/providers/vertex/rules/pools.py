@@ -9,11 +9,12 @@ from typing import Any
 from cloudtrain.catalog.instances import Instance, rows_of
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.nodes import FINGERPRINT
+from cloudtrain.providers.reading import at, entries, section, text
 from cloudtrain.providers.vertex.environment import MOST as MOST_VARIABLES
 from cloudtrain.providers.vertex.environment import RESERVED
 from cloudtrain.providers.vertex.image import is_reference
 from cloudtrain.providers.vertex.pools import LEAST_DISK, MOST_DISK
-from cloudtrain.providers.vertex.reading import entries, environment, named, section, text, value, whole
+from cloudtrain.providers.vertex.reading import environment, int64, named
 from cloudtrain.spec.problems import shown
 
 Path = tuple[str | int, ...]
@@ -53,7 +54,7 @@ def pools_problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
     for number, pool in enumerate(pools):
         if pool or number in (0, len(pools) - 1):
             yield from _pool_problems(pool, number, (*path, number))
-    private = bool(value(native, "jobSpec", "network") or value(native, "jobSpec", "pscInterfaceConfig"))
+    private = bool(at(native, "jobSpec", "network") or at(native, "jobSpec", "pscInterfaceConfig"))
     for number, pool in enumerate(pools):
         if entries(pool, "nfsMounts") and not private:
             yield NativeProblem((*path, number, "nfsMounts"), "needs a private network: set jobSpec.network")
@@ -72,9 +73,9 @@ def _pool_problems(pool: Any, number: int, path: Path) -> Iterator[NativeProblem
 
 
 def _replica_problems(pool: Any, number: int, path: Path) -> Iterator[NativeProblem]:
-    count = whole(pool, "replicaCount")
+    count = int64(pool, "replicaCount")
     if number == 0 and count != 1:
-        told = "is missing" if value(pool, "replicaCount") is None else f"is {shown(value(pool, 'replicaCount'))}"
+        told = "is missing" if at(pool, "replicaCount") is None else f"is {shown(at(pool, 'replicaCount'))}"
         yield NativeProblem((*path, "replicaCount"), f"{told}; pool 0 has exactly 1 replica")
     elif count is None or count < 1:
         yield NativeProblem((*path, "replicaCount"), "must be at least 1; take the pool out to have none")
@@ -154,7 +155,7 @@ def _machine_problems(machine: Mapping[str, Any], path: Path) -> Iterator[Native
     if native in _GONE:
         yield NativeProblem((*path, "acceleratorType"), f"{native}: {_GONE[native]}")
     elif kind and (rows := rows_of("vertex", kind)):
-        yield from _pairing_problems(rows, native, whole(machine, "acceleratorCount") or 0, path)
+        yield from _pairing_problems(rows, native, int64(machine, "acceleratorCount") or 0, path)
 
 
 def _pairing_problems(rows: tuple[Instance, ...], native: str, count: int, path: Path) -> Iterator[NativeProblem]:
@@ -168,10 +169,10 @@ def _pairing_problems(rows: tuple[Instance, ...], native: str, count: int, path:
 
 
 def _disk_problems(disk: Mapping[str, Any], path: Path) -> Iterator[NativeProblem]:
-    size = whole(disk, "bootDiskSizeGb")
+    size = int64(disk, "bootDiskSizeGb")
     if size is not None and not LEAST_DISK <= size <= MOST_DISK:
         yield NativeProblem((*path, "bootDiskSizeGb"), f"is {size}; must be {LEAST_DISK} to {MOST_DISK}")
-    kind = value(disk, "bootDiskType")
+    kind = at(disk, "bootDiskType")
     if isinstance(kind, str) and kind not in DISK_TYPES:
         yield NativeProblem((*path, "bootDiskType"), f"{shown(kind)} is none of {', '.join(DISK_TYPES)}")
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.base import NativeProblem
-from cloudtrain.providers.vertex.reading import entries, named, seconds, section, text, value
+from cloudtrain.providers.reading import at, entries, section, text
+from cloudtrain.providers.vertex.reading import named, seconds
 from cloudtrain.providers.vertex.rules.pools import ACCELERATORS, AFFINITIES, REDUCTION_SERVER
 
 Path = tuple[str | int, ...]
@@ -30,7 +31,7 @@ def scheduling_problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
     yield from _limit_problems(scheduling, strategy)
     if strategy in _INSTEAD:
         yield NativeProblem((*_PATH, "strategy"), f"{strategy} is deprecated: write {_INSTEAD[strategy]}")
-    if value(scheduling, "disableRetries") is True and value(scheduling, "restartJobOnWorkerRestart") is True:
+    if at(scheduling, "disableRetries") is True and at(scheduling, "restartJobOnWorkerRestart") is True:
         text_ = "cannot be true beside disableRetries, which forces it to false; retries.preemption: 0 sets both right"
         yield NativeProblem((*_PATH, "restartJobOnWorkerRestart"), text_)
     pools = list(_pools(native))
@@ -45,11 +46,11 @@ def scheduling_problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
 
 def _limit_problems(scheduling: Mapping[str, Any], strategy: str) -> Iterator[NativeProblem]:
     timeout = seconds(scheduling, "timeout")
-    if value(scheduling, "timeout") is None:
+    if at(scheduling, "timeout") is None:
         yield NativeProblem((*_PATH, "timeout"), "is missing: the job would run for up to 7 days")
     elif timeout is None or timeout <= 0:
         yield NativeProblem((*_PATH, "timeout"), f"must be seconds such as '3600s', not {scheduling['timeout']!r}")
-    if strategy != "FLEX_START" and value(scheduling, "maxWaitDuration") is not None:
+    if strategy != "FLEX_START" and at(scheduling, "maxWaitDuration") is not None:
         text_ = "is for strategy FLEX_START alone; spot.max_wait is kept by cloudtrain"
         yield NativeProblem((*_PATH, "maxWaitDuration"), text_)
 
