@@ -44,28 +44,27 @@ def test_script_runs(project: Project, nodes: int, processes: int) -> None:
 
 
 def test_digits_continues_from_the_checkpoints_of_a_stopped_run(project: Project) -> None:
-    """Stopped at some step and resumed, it ends with the weights of a run that was not stopped.
+    """Stopped at some step and resumed, two nodes end with the very weights of a run that was not stopped.
 
-    Not to the last bit with four ranks: single weights differed by up to 3e-6 here. Most likely because DDP lays its
-    buckets out anew after the first step of a process, and gloo's order of summing depends on the place in a bucket;
-    that was not shown.
+    With four ranks they do not: the sums of the first step differ in the last bit (most likely because DDP lays its
+    buckets out anew after the first step of a process, and the order in which gloo sums more than two numbers depends
+    on the place in a bucket), and training makes that grow: 1e-7 when stopped at step 30 of 92, 7e-3 at step 10.
     """
     digits = _init(project, "digits")
     subprocess.run([sys.executable, "prepare.py"], cwd=digits.folder, check=True, capture_output=True)
-    whole = digits.run("--isolation", "none", "--", "--epochs", "4")
-    running = digits.start("--isolation", "none", "--", "--epochs", "4")
+    shape = ("--isolation", "none", "--nodes", "2", "--processes", "1")
+    whole = digits.run(*shape, "--", "--epochs", "4")
+    running = digits.start(*shape, "--", "--epochs", "4")
     metrics = digits.folder / ".cloudtrain/runs/latest/metrics/rank-0.jsonl"
     running.wait_for(lambda: running_elsewhere(whole.folder, digits.latest) and _steps(metrics) >= 20, "step 20")
     running.signal(15)
     stopped = running.end()
     assert (stopped.code, stopped.report["state"]) == (143, "PREEMPTED")
-    resumed = digits.run("--isolation", "none", "--resume", stopped.report["run_id"], "--", "--epochs", "4")
+    resumed = digits.run(*shape, "--resume", stopped.report["run_id"], "--", "--epochs", "4")
     assert resumed.code == 0, resumed.err
     weights, expected = _weights(resumed.folder), _weights(whole.folder)
-    assert weights.keys() == expected.keys()
-    for name, values in weights.items():
-        assert values == pytest.approx(expected[name], rel=1e-3, abs=1e-4), name
-    again = digits.run("--isolation", "none", "--resume", resumed.report["run_id"], "--", "--epochs", "4")
+    assert weights == expected
+    again = digits.run(*shape, "--resume", resumed.report["run_id"], "--", "--epochs", "4")
     assert again.code == 0
     assert "step 23 " not in again.out  # a run that was resumed can be resumed: its first epoch is behind it
 
