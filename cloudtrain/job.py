@@ -344,6 +344,10 @@ class Job(Section):
         yield from _process_shape(given)
         yield from _references(given)
 
+    def outputs_for(self, provider: Provider) -> dict[str, str | None]:
+        """Output -> where a provider is to bring it; None where the job names no place."""
+        return {name: for_provider(place, provider) for name, place in self.outputs.items()}
+
     @property
     def argv(self) -> list[str]:
         """The arguments as the script gets them; ``${data.x}`` and friends are still text."""

@@ -130,6 +130,11 @@ class NodeContract(NamedTuple):
     ``output``, ``output:NAME``, ``metrics``."""
 
 
+def at_value(path: Path, given: object, provider: str) -> Path:
+    """Where a field's value for a provider stands: at the field, or below it if it has one for each."""
+    return (*path, provider) if isinstance(given, Mapping) else path
+
+
 def problems_at(job: Job, found: Iterable[tuple[Path, str]]) -> list[Problem]:
     """Problems of the job, each at its place in the job file."""
     from cloudtrain.spec.problems import problem_at

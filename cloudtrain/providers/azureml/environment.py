@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudtrain.catalog.images import NoImage, image_for
 from cloudtrain.catalog.network import network_settings
 from cloudtrain.providers.azureml.form import ENVIRONMENT, IMAGE, VAULT_SECRET
 from cloudtrain.providers.azureml.reading import fits
-from cloudtrain.providers.base import Chosen
+from cloudtrain.providers.base import Chosen, at_value
 from cloudtrain.providers.nodes import node_variables
+from cloudtrain.providers.secret import unusable_secrets
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ SPEC_FILE = "spec.json"
 ARCHIVE = "code.tar.gz"
 """Both as the command sees them: the snapshot is its working directory."""
 
+_SECRET = "https://VAULT.vault.azure.net/secrets/NAME, with /VERSION behind it if one is meant"
 # Curated names as people write them; a container image has no capitals before its tag.
 _CURATED = r"AzureML-[A-Za-z0-9._-]+[:@].+"
 
@@ -79,14 +81,11 @@ def secret_notes(job: Job, context: Context) -> Iterator[str]:
 
 def secret_problems(job: Job) -> Iterator[tuple[Path, str]]:
     """Secrets without a place in a key vault."""
-    for name, reference in job.environment.secrets_for("azureml").items():
-        path: Path = ("environment", "secrets", name)
-        form = "https://VAULT.vault.azure.net/secrets/NAME, with /VERSION behind it if one is meant"
-        if reference is None:
-            yield path, f"has no reference for azureml: give environment.secrets.{name}.azureml as {form}"
-        elif not fits(VAULT_SECRET, reference):
-            at = (*path, "azureml") if isinstance(job.environment.secrets[name], Mapping) else path
-            yield at, f"{shown(reference)} is no secret of a key vault; write {form}"
+    return unusable_secrets(job, "azureml", _SECRET, _secret_flaw)
+
+
+def _secret_flaw(reference: str) -> str | None:
+    return None if fits(VAULT_SECRET, reference) else f"is no secret of a key vault; write {_SECRET}"
 
 
 def variable_problems(job: Job) -> Iterator[tuple[Path, str]]:
@@ -114,12 +113,12 @@ def _named(job: Job, name: str) -> Image:
         return Image(reference, notes=tuple(notes))
     if not reference and fits(IMAGE, name):
         return Image({"image": name}, notes=tuple(notes))
-    at: Path = ("environment", "image")
+    at = at_value(("environment", "image"), job.environment.image, "azureml")
     text = (
         f"{shown(name)} is neither a container image nor an environment such as azureml:NAME:VERSION or "
         "azureml://registries/azureml/environments/NAME/versions/VERSION"
     )
-    return Image("", problems=(((*at, "azureml") if isinstance(job.environment.image, Mapping) else at, text),))
+    return Image("", problems=((at, text),))
 
 
 def _chosen(job: Job, machine: Machine) -> Image:

@@ -7,18 +7,17 @@ checkpoints into a folder of that name. So the command gives them to launch.py, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.azureml.form import DATASTORE_PATH, INPUT_FORMS, INPUT_PATH, OUTPUT_FORM
 from cloudtrain.providers.azureml.reading import fits
-from cloudtrain.spec.fields import for_provider
+from cloudtrain.providers.places import unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.job import Channel, Job
     from cloudtrain.providers.base import Context
-    from cloudtrain.spec.fields import PerProvider
     from cloudtrain.spec.problems import Path
 
 OURS = "cloudtrain_"
@@ -33,7 +32,12 @@ FOLDERS = {
 
 _MODES = {"mount": "ro_mount", "download": "download"}
 # The platform also sets a variable of each output's bare name (seen in a dump of a node's environment).
-_TAKEN = frozenset({"PATH", "HOME", "USER", "SHELL", "LANG", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD"})
+_TAKEN = frozenset(
+    {
+        "PATH", "HOME", "USER", "SHELL", "LANG", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD",
+        "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "NODE_RANK", "RANK", "LOCAL_RANK",
+    }
+)  # fmt: skip
 
 
 def inputs_of(job: Job) -> dict[str, Any]:
@@ -59,7 +63,7 @@ def outputs_of(job: Job, context: Context) -> dict[str, Any]:
     ours = {name: f"{run}{context.run_id}/{folder}/" for name, (_, folder) in FOLDERS.items()}
     if kept := job.checkpoint.uri_for("azureml"):
         ours["cloudtrain_checkpoint"] = f"{kept.rstrip('/')}/{context.run_id}/"
-    named = {name: for_provider(place, "azureml") or "" for name, place in job.outputs.items()}
+    named = {name: place or "" for name, place in job.outputs_for("azureml").items()}
     return {name: {"type": "uri_folder", "path": path, "mode": "rw_mount"} for name, path in {**ours, **named}.items()}
 
 
@@ -74,15 +78,11 @@ def command_of(job: Job) -> str:
 
 def folder_problems(job: Job) -> Iterator[tuple[Path, str]]:
     """Places that Azure ML cannot read or write, and names that are taken."""
-    yield from _data_problems(job)
-    for name, place in job.outputs.items():
-        yield from _place_problems(("outputs", name), place)
+    yield from unusable_places(job, "azureml", "azureml://datastores/NAME/paths/FOLDER", _flaw_of)
+    for name in job.outputs:
         if name in _TAKEN:
             text = f"Azure ML sets a variable called {name} to the output's path on the node; take another name"
             yield ("outputs", name), text
-    kept = job.checkpoint.uri
-    if kept is not None and for_provider(kept, "azureml") is not None:
-        yield from _place_problems(("checkpoint", "uri"), kept)
     for section, names in (("data", job.data), ("outputs", job.outputs)):
         for name in names:
             if name.lower().startswith(OURS):
@@ -94,23 +94,9 @@ def _input(channel: Channel) -> dict[str, Any]:
     return {"type": "uri_folder", "path": channel.uri_for("azureml"), "mode": _MODES.get(mode, mode)}
 
 
-def _data_problems(job: Job) -> Iterator[tuple[Path, str]]:
-    for name, channel in job.data.items():
-        path: Path = ("data", name, "uri")
-        uri = channel.uri_for("azureml")
-        if uri is None:
-            yield path, f"has no place for azureml: give data.{name}.uri.azureml"
-        elif not fits(INPUT_PATH, uri):
-            yield _at(path, channel.uri), f"{shown(uri)} is no place that Azure ML reads; it reads {INPUT_FORMS}"
-
-
-def _place_problems(path: Path, place: PerProvider[str]) -> Iterator[tuple[Path, str]]:
-    uri = for_provider(place, "azureml")
-    if uri is None:
-        yield path, f"has no place for azureml: give {'.'.join(map(str, path))}.azureml"
-    elif not fits(DATASTORE_PATH, uri):
-        yield _at(path, place), f"{shown(uri)} is no place that Azure ML writes to; write {OUTPUT_FORM}"
-
-
-def _at(path: Path, value: PerProvider[str]) -> Path:
-    return (*path, "azureml") if isinstance(value, Mapping) else path
+def _flaw_of(uri: str, written: bool) -> str | None:
+    if written:
+        unfit, what = not fits(DATASTORE_PATH, uri), f"Azure ML writes to; write {OUTPUT_FORM}"
+    else:
+        unfit, what = not fits(INPUT_PATH, uri), f"Azure ML reads; it reads {INPUT_FORMS}"
+    return f"{shown(uri)} is no place that {what}" if unfit else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cloudtrain.providers.azureml.folders import OURS
 from cloudtrain.providers.azureml.form import LONGEST_TAG_KEY, MOST_TAGS
+from cloudtrain.providers.tags import run_tags, unusable_tags
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -21,21 +22,16 @@ def tags_of(job: Job, context: Context) -> dict[str, str]:
 
 def tag_problems(job: Job, context: Context) -> Iterator[tuple[Path, str]]:
     """Tags beyond the service's limits."""
-    for key in job.tags:  # the values are short enough for any service
-        if key.lower().startswith(OURS):
-            yield ("tags", key), f"begins with {OURS}, by which cloudtrain finds its runs; take another name"
-        if len(key) > LONGEST_TAG_KEY:
-            yield ("tags", key), f"its name has {len(key)} characters, at most {LONGEST_TAG_KEY}"
-    if (ours := len(_ours(job, context))) + len(job.tags) > MOST_TAGS:
-        yield ("tags",), f"{len(job.tags)} tags and {ours} of cloudtrain, at most {MOST_TAGS} in all"
+    return unusable_tags(job, _ours(job, context), OURS, MOST_TAGS, _flaws)
+
+
+def _flaws(key: str, _: str) -> Iterator[str]:
+    """Values are short enough for any service: the job file has a limit of its own."""
+    if len(key) > LONGEST_TAG_KEY:
+        yield f"its name has {len(key)} characters, at most {LONGEST_TAG_KEY}"
 
 
 def _ours(job: Job, context: Context) -> dict[str, str]:
     """Nothing else in the request says which code the job has, and that one on a cluster is meant for low-priority."""
-    run = {
-        f"{OURS}job": job.name,
-        f"{OURS}run": context.run_id,
-        f"{OURS}attempt": str(context.attempt),
-        f"{OURS}code": context.code,
-    }
+    run = {**run_tags(job, context, OURS), f"{OURS}code": context.code}
     return {**run, f"{OURS}spot": "true"} if job.spot.enabled else run

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.providers.sagemaker.places import CODE_CHANNEL, SPEC_CHANNEL, Places, folder
+from cloudtrain.providers.sagemaker.places import CODE_CHANNEL, OURS, SPEC_CHANNEL, Places, folder
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -35,8 +35,8 @@ def channel_problems(job: Job) -> Iterator[tuple[Path, str]]:
     for name in job.data:
         if len(name) > LONGEST_NAME:
             yield ("data", name), f"the name has {len(name)} characters, at most {LONGEST_NAME} on SageMaker"
-        if name.lower() in (CODE_CHANNEL, SPEC_CHANNEL):
-            yield ("data", name), "is the name of a channel of cloudtrain's own; take another"
+        if name.lower().startswith(OURS):
+            yield ("data", name), f"begins with {OURS}, as the channels do that cloudtrain adds; take another name"
     if len(job.data) > MOST - 2:
         yield ("data",), f"{len(job.data)} channels and 2 of cloudtrain's own, at most {MOST} in all on SageMaker"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cloudtrain.catalog.network import network_settings
 from cloudtrain.providers.base import Chosen
 from cloudtrain.providers.nodes import FINGERPRINT, node_variables
-from cloudtrain.providers.sagemaker.places import ARCHIVE, SPEC, folder, output_uri
+from cloudtrain.providers.sagemaker.places import ARCHIVE, SPEC, folder
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -30,7 +30,7 @@ OUTPUT = "CLOUDTRAIN_OUTPUT_"
 
 def environment_of(job: Job, context: Context, machine: Machine) -> dict[str, str]:
     """All variables but the fingerprint, ours first."""
-    outputs = {f"{OUTPUT}{name.upper()}": folder(output_uri(job, name) or "") for name in job.outputs}
+    outputs = {f"{OUTPUT}{name.upper()}": folder(uri or "") for name, uri in job.outputs_for("sagemaker").items()}
     region = {REGION: context.settings["region"]}
     network = {**region, **outputs, **_network(job, machine)}
     return node_variables(job, context, "sagemaker", spec=SPEC, code=ARCHIVE, network=network)
@@ -38,8 +38,8 @@ def environment_of(job: Job, context: Context, machine: Machine) -> dict[str, st
 
 def environment_problems(job: Job, context: Context, machine: Machine) -> Iterator[tuple[Path, str]]:
     """What does not fit."""
-    for name in job.outputs:
-        if problem := _too_long(folder(output_uri(job, name) or "")):
+    for name, uri in job.outputs_for("sagemaker").items():
+        if problem := _too_long(folder(uri or "")):
             yield ("outputs", name), f"{problem}, where it is a variable of the container"
     for name, value in job.environment.env.items():
         if problem := _too_long(name) or _too_long(value):

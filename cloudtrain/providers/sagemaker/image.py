@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cloudtrain.providers.base import Chosen
+from cloudtrain.providers.base import Chosen, at_value
 from cloudtrain.providers.sagemaker.places import LAUNCH
 from cloudtrain.spec.problems import shown
 
@@ -63,8 +63,7 @@ def image_of(job: Job, region: str, instance: Instance | None) -> Image:
 
 def _named(job: Job, uri: str, region: str) -> Image:
     if flaw := _flaw_of(uri):
-        path = ("environment", "image")
-        return Image(uri, problems=((path if isinstance(job.environment.image, str) else (*path, "sagemaker"), flaw),))
+        return Image(uri, problems=((at_value(("environment", "image"), job.environment.image, "sagemaker"), flaw),))
     return Image(uri, notes=(*_about(uri, region), *_unchecked(job, uri)))
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from cloudtrain.spec.fields import for_provider
+from cloudtrain.providers.places import unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -19,8 +19,10 @@ LONGEST_URI = 1024
 
 INPUT = "/opt/ml/input/data"
 CHECKPOINTS = "/opt/ml/checkpoints"
-CODE_CHANNEL = "cloudtrain_code"
-SPEC_CHANNEL = "cloudtrain_spec"
+OURS = "cloudtrain_"
+"""How the names of our channels begin; launch.py takes no channel with such a name for data."""
+CODE_CHANNEL = f"{OURS}code"
+SPEC_CHANNEL = f"{OURS}spec"
 LAUNCH = f"{INPUT}/{CODE_CHANNEL}/launch.py"
 ARCHIVE = f"{INPUT}/{CODE_CHANNEL}/code.tar.gz"
 SPEC = f"{INPUT}/{SPEC_CHANNEL}/spec.json"
@@ -57,19 +59,9 @@ def folder(uri: str) -> str:
     return uri if uri.endswith("/") else f"{uri}/"
 
 
-def output_uri(job: Job, name: str) -> str | None:
-    """Where a named output goes; None where the job does not say."""
-    return for_provider(job.outputs[name], "sagemaker")
-
-
 def place_problems(job: Job) -> Iterator[tuple[Path, str]]:
     """Data, outputs and checkpoints that have no place in S3."""
-    for name, channel in job.data.items():
-        yield from _problems(("data", name, "uri"), channel.uri_for("sagemaker"), channel.uri)
-    for name, given in job.outputs.items():
-        yield from _problems(("outputs", name), output_uri(job, name), given)
-    if (kept := job.checkpoint.uri_for("sagemaker")) is not None:
-        yield from _problems(("checkpoint", "uri"), kept, job.checkpoint.uri)
+    return unusable_places(job, "sagemaker", f"{SCHEME}bucket/folder/", lambda uri, _: flaw_of(uri))
 
 
 def place_notes(job: Job) -> Iterator[str]:
@@ -100,12 +92,3 @@ def _file_system(uri: str) -> str:
     return (
         "; a file system (EFS, FSx) is a native channel: overrides.sagemaker.InputDataConfig, and a VPC in the settings"
     )
-
-
-def _problems(path: Path, uri: str | None, given: object) -> Iterator[tuple[Path, str]]:
-    """At the provider's own value where the job has one for each provider."""
-    if uri is None:
-        key = ".".join(map(str, path))
-        yield path, f"names no place for SageMaker; give {key}.sagemaker, such as {SCHEME}bucket/folder/"
-    elif flaw := flaw_of(uri):
-        yield path if isinstance(given, str) else (*path, "sagemaker"), flaw

@@ -1,4 +1,4 @@
-"""Secrets: the request carries the name of a secret, launch.py fetches its value on the node with the job's role."""
+"""Secrets: names of Secrets Manager's secrets and SSM's parameters; launch.py reads them with the job's role."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cloudtrain.providers.sagemaker.environment import LONGEST
+from cloudtrain.providers.secret import unusable_secrets
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -21,14 +22,8 @@ _FORM = "the name or ARN of a Secrets Manager secret, or the ARN of an SSM param
 
 
 def secret_problems(job: Job) -> Iterator[tuple[Path, str]]:
-    """Secrets that are missing here or no reference. What stands there is not shown: it might be the secret itself."""
-    for name, reference in job.environment.secrets_for("sagemaker").items():
-        path = ("environment", "secrets", name)
-        if reference is None:
-            yield path, f"names no secret for SageMaker; give environment.secrets.{name}.sagemaker, {_FORM}"
-        elif flaw := _flaw_of(reference):
-            given = job.environment.secrets[name]
-            yield path if isinstance(given, str) else (*path, "sagemaker"), flaw
+    """Secrets that are missing here or no reference."""
+    return unusable_secrets(job, "sagemaker", _FORM, _flaw_of)
 
 
 def _flaw_of(reference: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from cloudtrain.providers.tags import run_tags, unusable_tags
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -24,25 +25,13 @@ _MARKS = "_.:/=+-@"
 
 def tags_of(job: Job, context: Context) -> list[dict[str, str]]:
     """The job's tags and ours, as the service wants them."""
-    tags = {
-        **job.tags,
-        f"{OURS}job": job.name,
-        f"{OURS}run": context.run_id,
-        f"{OURS}attempt": str(context.attempt),
-    }
+    tags = {**job.tags, **run_tags(job, context, OURS)}
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
 def tag_problems(job: Job, context: Context) -> Iterator[tuple[Path, str]]:
     """Tags that the service refuses."""
-    for key, value in job.tags.items():
-        for flaw in tag_flaws(key, value):
-            yield ("tags", key), flaw
-        if key.startswith(OURS):
-            yield ("tags", key), f"begins with {OURS}, as cloudtrain's own tags do; take another name"
-    count = len(tags_of(job, context))
-    if count > MOST:
-        yield ("tags",), f"{len(job.tags)} tags and {count - len(job.tags)} of cloudtrain's own, at most {MOST} in all"
+    return unusable_tags(job, run_tags(job, context, OURS), OURS, MOST, tag_flaws)
 
 
 def tag_flaws(key: str, value: str) -> Iterator[str]:

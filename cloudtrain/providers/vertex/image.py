@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from cloudtrain.providers.base import Chosen
-from cloudtrain.providers.vertex.fieldpath import own
+from cloudtrain.providers.base import Chosen, at_value
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def image_of(job: Job, region: str, instance: Instance | None) -> Image:
 def _named(job: Job, uri: str) -> Image:
     if not is_reference(uri):
         text = f"{shown(uri)} is no image reference such as europe-docker.pkg.dev/project/repository/image:tag"
-        return Image(uri, problems=((own(("environment", "image"), job.environment.image), text),))
+        return Image(uri, problems=((at_value(("environment", "image"), job.environment.image, "vertex"), text),))
     torch = job.environment.torch
     return Image(uri, notes=(f"environment.torch: that {uri} holds {torch} is not checked",) if torch else ())
 

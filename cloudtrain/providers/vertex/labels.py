@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from cloudtrain.providers.tags import run_tags, unusable_tags
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -29,24 +30,16 @@ _CATEGORIES = ("Ll", "Lo", "Nd", "Nl", "No")
 
 def labels_of(job: Job, context: Context) -> dict[str, str]:
     """The job's tags and ours."""
-    return {
-        **job.tags,
-        f"{OURS}job": job.name,
-        f"{OURS}run": context.run_id,
-        f"{OURS}attempt": str(context.attempt),
-    }
+    return {**job.tags, **run_tags(job, context, OURS)}
 
 
 def tag_problems(job: Job, context: Context) -> Iterator[tuple[Path, str]]:
     """Tags that cannot be labels."""
-    for key, value in job.tags.items():
-        for flaw in label_flaws(key, value):
-            yield ("tags", key), f"{flaw}; tags become labels on Vertex AI"
-        if key.startswith(OURS):
-            yield ("tags", key), f"begins with {OURS}, by which cloudtrain finds its runs; take another name"
-    count = len(labels_of(job, context))
-    if count > MOST:
-        yield ("tags",), f"{len(job.tags)} tags and {count - len(job.tags)} labels of cloudtrain, at most {MOST} in all"
+
+    def flaws(key: str, value: str) -> Iterator[str]:
+        return (f"{flaw}; tags become labels on Vertex AI" for flaw in label_flaws(key, value))
+
+    return unusable_tags(job, run_tags(job, context, OURS), OURS, MOST, flaws)
 
 
 def label_flaws(key: str, value: str) -> Iterator[str]:

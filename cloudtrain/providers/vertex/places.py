@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from cloudtrain.providers.vertex.fieldpath import own
-from cloudtrain.spec.fields import for_provider
+from cloudtrain.providers.places import unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def mounted(uri: str) -> str:
 def folder_variables(job: Job, places: Places) -> dict[str, str]:
     """The variables that say where data and results lie, as gs:// URIs: the launcher knows where those are mounted."""
     data = {f"CLOUDTRAIN_DATA_{name.upper()}": channel.uri_for("vertex") or "" for name, channel in job.data.items()}
-    outputs = {f"CLOUDTRAIN_OUTPUT_{name.upper()}": _output(job, name) or "" for name in job.outputs}
+    outputs = {f"CLOUDTRAIN_OUTPUT_{name.upper()}": uri or "" for name, uri in job.outputs_for("vertex").items()}
     return {
         **data,
         **outputs,
@@ -68,12 +67,8 @@ def folder_variables(job: Job, places: Places) -> dict[str, str]:
 
 def place_problems(job: Job) -> Iterator[tuple[Path, str]]:
     """Data, outputs and checkpoints that have no place here, or none that a node could open."""
-    for name, channel in job.data.items():
-        yield from _problems(("data", name, "uri"), channel.uri_for("vertex"), channel.uri)
-    for name, given in job.outputs.items():
-        yield from _problems(("outputs", name), _output(job, name), given, writes=True)
-    if job.checkpoint.uri_for("vertex") is not None:
-        yield from _problems(("checkpoint", "uri"), job.checkpoint.uri_for("vertex"), job.checkpoint.uri, writes=True)
+    example = f"{SCHEME}bucket/folder/"
+    return unusable_places(job, "vertex", example, lambda uri, writes: flaw_of(uri, writes=writes))
 
 
 def flaw_of(uri: str, *, writes: bool = False) -> str | None:
@@ -94,16 +89,3 @@ def flaw_of(uri: str, *, writes: bool = False) -> str | None:
     if writes and ":" in path:
         return f"{shown(uri)} must hold no colon: files are written below it, and paths with colons break many tools"
     return None
-
-
-def _output(job: Job, name: str) -> str | None:
-    return for_provider(job.outputs[name], "vertex")
-
-
-def _problems(path: Path, uri: str | None, given: object, *, writes: bool = False) -> Iterator[tuple[Path, str]]:
-    """The problem stands at the provider's own value where the job has one for each provider."""
-    if uri is None:
-        key = ".".join(map(str, path))
-        yield path, f"names no place for Vertex AI; give {key}.vertex, such as gs://bucket/folder/"
-    elif flaw := flaw_of(uri, writes=writes):
-        yield own(path, given), flaw

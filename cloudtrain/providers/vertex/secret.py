@@ -1,4 +1,4 @@
-"""Secrets: the request carries the name of a Secret Manager version, launch.py fetches its value on the node."""
+"""Secrets: names of versions in Secret Manager, which launch.py reads with the job's service account."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cloudtrain.providers.vertex.fieldpath import own
+from cloudtrain.providers.secret import unusable_secrets
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -28,14 +28,12 @@ def version_name(reference: str, project: str) -> str:
 
 
 def secret_problems(job: Job) -> Iterator[tuple[Path, str]]:
-    """Secrets that are missing here or no reference. What stands there is not shown: it might be the secret itself."""
-    for name, reference in job.environment.secrets_for("vertex").items():
-        path = ("environment", "secrets", name)
-        if reference is None:
-            yield path, f"names no secret for Vertex AI; give environment.secrets.{name}.vertex, {_FORM}"
-        elif not re.fullmatch(_REFERENCE, reference):
-            given = job.environment.secrets[name]
-            yield own(path, given), f"is no name of a secret: give {_FORM}"
+    """Secrets that are missing here or no reference."""
+    return unusable_secrets(job, "vertex", _FORM, _flaw_of)
+
+
+def _flaw_of(reference: str) -> str | None:
+    return None if re.fullmatch(_REFERENCE, reference) else f"is no name of a secret: give {_FORM}"
 
 
 _FORM = "a secret of Secret Manager such as my-key or projects/PROJECT/secrets/my-key/versions/3"

@@ -26,6 +26,7 @@ CASES: list[tuple[dict[str, Any], str, str]] = [
     ({"data": {"cloudtrain_checkpoint": TRAIN["train"]}}, "data.cloudtrain_checkpoint", "take another name"),
     ({"outputs": {"cloudtrain_model": f"{DATASTORE}m/"}}, "outputs.cloudtrain_model", "take another name"),
     ({"outputs": {"PATH": f"{DATASTORE}m/"}}, "outputs.PATH", "take another name"),
+    ({"outputs": {"WORLD_SIZE": f"{DATASTORE}m/"}}, "outputs.WORLD_SIZE", "take another name"),
     ({"outputs": {"preds": "wasbs://c@a.blob.core.windows.net/p/"}}, "outputs.preds", "datastores only"),
     ({"outputs": {"preds": {"vertex": "gs://b/p"}}}, "outputs.preds", "give outputs.preds.azureml"),
     ({"checkpoint": {"uri": "s3://b/kept"}}, "checkpoint.uri", "datastores only"),
@@ -81,6 +82,12 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         request(resources={"disk_gib": 1, "nodes": 200}, limits={"runtime": "99d"}, data={"a": {"uri": "s3://b/x"}})
     keys = {problem.key for problem in caught.value.problems}
     assert keys == {"resources.disk_gib", "resources.nodes", "limits.runtime", "data.a.uri"}
+
+
+def test_a_secret_that_is_no_reference_is_not_repeated() -> None:
+    with pytest.raises(JobFileError) as caught:
+        request(environment={"secrets": {"KEY": {"azureml": "hunter2!"}}})
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_part_of_an_accelerator_serves_a_single_process() -> None:

@@ -175,6 +175,14 @@ def test_identities(setting: str, word: str) -> None:
     assert native(identity=setting)["identity"] == {"type": word}
 
 
+@pytest.mark.parametrize("cloud", ["vault.azure.net", "vault.azure.cn", "vault.usgovcloudapi.net"])
+def test_vaults_of_all_of_azures_clouds_are_known(cloud: str) -> None:
+    """As launch.py reads them."""
+    place = f"https://team-vault.{cloud}/secrets/wandb"
+    made = request(environment={"secrets": {"KEY": {"azureml": place}}}, identity="managed")
+    assert made.native["environment_variables"]["CLOUDTRAIN_SECRETREF_KEY"] == place
+
+
 def test_secrets_are_references_and_their_reader_is_asked_for() -> None:
     place = "https://team-vault.vault.azure.net/secrets/wandb"
     made = request(environment={"secrets": {"WANDB_API_KEY": {"azureml": place}}})

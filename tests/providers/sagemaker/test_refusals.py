@@ -38,7 +38,8 @@ MANY = {f"c{number}": {"uri": "s3://data-bucket/x/"} for number in range(19)}
         ),
         ({"data": {"t": {"uri": "s3://bucket/a\nb"}}}, "data.t.uri", "control character"),
         ({"data": {"t": {"uri": "s3://bucket/" + "x" * 1020}}}, "data.t.uri", "1024"),
-        ({"data": {"cloudtrain_code": {"uri": "s3://bucket/x"}}}, "data.cloudtrain_code", "cloudtrain's own"),
+        # launch.py takes no channel that begins so for data
+        ({"data": {"cloudtrain_more": {"uri": "s3://bucket/x"}}}, "data.cloudtrain_more", "take another name"),
         ({"data": {"c" * 65: {"uri": "s3://bucket/x"}}}, "data." + "'" + "c" * 49 + "...cccc'", "64"),
         ({"data": MANY}, "data", "at most 20"),
         ({"outputs": {"m": "out/m"}}, "outputs.m", "s3://"),
@@ -53,7 +54,7 @@ MANY = {f"c{number}": {"uri": "s3://data-bucket/x/"} for number in range(19)}
         ({"tags": {"AWS:x": "y"}}, "tags.'AWS:x'", "reserved for AWS"),
         ({"tags": {"a;b": "y"}}, "tags.'a;b'", "';'"),
         ({"tags": {"a": "1,2"}}, "tags.a", "','"),
-        ({"tags": {"cloudtrain:run": "y"}}, "tags.'cloudtrain:run'", "cloudtrain's own"),
+        ({"tags": {"cloudtrain:run": "y"}}, "tags.'cloudtrain:run'", "cloudtrain finds its runs"),
         ({"tags": {f"t{number}": "x" for number in range(48)}}, "tags", "at most 50"),
         ({"environment": {"image": "a b"}}, "environment.image", "no image"),
         ({"environment": {"image": {"sagemaker": "r/" + "i" * 254}}}, "environment.image.sagemaker", "255"),
@@ -123,6 +124,11 @@ def test_a_field_is_refused(changes: dict[str, Any], key: str, said: str) -> Non
 def test_a_container_without_network_cannot_fetch_or_send(changes: dict[str, Any], key: str) -> None:
     (problem,) = refused(GPU, **changes, overrides={"sagemaker": {"EnableNetworkIsolation": True}})
     assert problem.startswith(f"{key}: cannot work with EnableNetworkIsolation")
+
+
+def test_a_secret_that_is_no_reference_is_not_repeated() -> None:
+    (problem,) = refused(CPU, environment={"secrets": {"KEY": {"sagemaker": "hunter2!"}}})
+    assert "hunter2" not in problem
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,36 @@
+"""The places that a job names: where data is read, and where outputs and checkpoints are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from cloudtrain.providers.base import at_value
+from cloudtrain.spec.fields import for_provider
+
+if TYPE_CHECKING:
+    from cloudtrain.job import Job
+    from cloudtrain.spec.fields import PerProvider, Provider
+    from cloudtrain.spec.problems import Path
+
+FlawOf = Callable[[str, bool], "str | None"]
+"""Why a place cannot be read, or with True written to; None if it can."""
+
+
+def unusable_places(job: Job, provider: Provider, example: str, flaw_of: FlawOf) -> Iterator[tuple[Path, str]]:
+    """Data, outputs and checkpoints that have no place with the provider, or one that it cannot use.
+
+    Only checkpoints need none: they lie beside the run then.
+    """
+    named: list[tuple[tuple[str, ...], PerProvider[str], bool]] = [
+        *((("data", name, "uri"), channel.uri, False) for name, channel in job.data.items()),
+        *((("outputs", name), place, True) for name, place in job.outputs.items()),
+    ]
+    if job.checkpoint.uri is not None and job.checkpoint.uri_for(provider) is not None:
+        named.append((("checkpoint", "uri"), job.checkpoint.uri, True))
+    for path, given, written in named:
+        uri = for_provider(given, provider)
+        if uri is None:
+            yield path, f"names no place for {provider}; give {'.'.join(path)}.{provider}, such as {example}"
+        elif flaw := flaw_of(uri, written):
+            yield at_value(path, given, provider), flaw
