@@ -12,6 +12,7 @@ from cloudtrain.cli.settings_option import settings_option
 from cloudtrain.errors import SpecError
 
 if TYPE_CHECKING:
+    from cloudtrain.bundle import Bundle
     from cloudtrain.job import Job
     from cloudtrain.providers.base import Request
     from cloudtrain.rendering.compare import Column
@@ -88,9 +89,15 @@ def _refuse_odd(provider: str | None, every: bool, output: str, out: Path | None
 
 
 def _request(job: Job, provider: str, settings: dict[str, str], attempt: int) -> Request:
-    from cloudtrain.rendering.request import render
+    from cloudtrain.providers.shipping import bundle_of
 
-    request = render(job, provider, settings=settings, attempt=attempt)
+    return _request_for(job, provider, bundle_of(job), settings, attempt)
+
+
+def _request_for(job: Job, provider: str, bundle: Bundle, settings: dict[str, str], attempt: int) -> Request:
+    from cloudtrain.rendering.request import request_for
+
+    request = request_for(job, provider, bundle, settings=settings, attempt=attempt)
     if job.overrides.get(provider):
         request = _with_overrides_checked(job, request)
     return request
@@ -118,9 +125,9 @@ def _remark(request: Request, quiet: bool) -> None:
 
 def _print(native: Any, output: str) -> None:
     if output == "yaml":
-        import yaml
+        from cloudtrain.providers.azureml.written import as_yaml
 
-        click.echo(yaml.safe_dump(native, sort_keys=False, width=120), nl=False)
+        click.echo(as_yaml(native, ascii_only=True), nl=False)
     else:
         click.echo(json.dumps(native, indent=2))
 
@@ -131,8 +138,9 @@ def _export(
     from cloudtrain.providers.shipping import bundle_of
     from cloudtrain.rendering.export import SCRIPT, export_to
 
-    request = _request(job, provider, settings, attempt)
-    export = export_to(out, request, bundle_of(job))
+    bundle = bundle_of(job)  # once: the request names the code by its digest
+    request = _request_for(job, provider, bundle, settings, attempt)
+    export = export_to(out, request, bundle)
     if as_json:
         report = {"provider": provider, "name": request.name, "folder": str(out), "commands": list(export.commands),
                   "files": sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()),
@@ -161,13 +169,12 @@ def _columns(job: Job, attempt: int) -> list[Column]:
     from cloudtrain.providers.registry import NAMES
     from cloudtrain.providers.shipping import bundle_of
     from cloudtrain.rendering.compare import Column
-    from cloudtrain.rendering.request import request_for
     from cloudtrain.spec.problems import JobFileError
 
     bundle, columns = bundle_of(job), []
     for provider in NAMES:
         try:
-            columns.append(Column(provider, request_for(job, provider, bundle, attempt=attempt), None))
+            columns.append(Column(provider, _request_for(job, provider, bundle, {}, attempt), None))
         except JobFileError as error:
             columns.append(Column(provider, None, error))
     return columns

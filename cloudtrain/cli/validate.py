@@ -45,6 +45,7 @@ def command(
     """
     if settings and len(providers) != 1:
         raise SpecError("--set goes with one --provider")
+    providers = tuple(dict.fromkeys(map(_known, providers)))
     reports = [_checked(file, providers, settings) for file in files]
     if as_json:
         _print_json(reports)
@@ -58,6 +59,12 @@ class _Report(NamedTuple):
     job: Job | None
     problems: tuple[Problem, ...]
     notes: tuple[str, ...] = ()
+
+
+def _known(provider: str) -> str:
+    from cloudtrain.providers.registry import known
+
+    return known(provider)
 
 
 def _checked(file: str, providers: tuple[str, ...], settings: dict[str, str]) -> _Report:
@@ -78,12 +85,14 @@ def _checked(file: str, providers: tuple[str, ...], settings: dict[str, str]) ->
 def _checked_for(job: Job, provider: str, settings: dict[str, str]) -> tuple[tuple[Problem, ...], list[str]]:
     from cloudtrain.rendering.check import check_request
     from cloudtrain.rendering.request import render
-    from cloudtrain.spec.problems import JobFileError
+    from cloudtrain.spec.problems import JobFileError, Problem
 
     try:
         request = render(job, provider, settings=settings)
     except JobFileError as error:
         return error.problems, []
+    except SpecError as error:  # settings, or code that cannot ship: the other files are still to be looked at
+        return (Problem(str(job.file), 0, 0, "", " ".join(str(error).split())),), []
     checked = check_request(job, request)
     notes = [*request.notes, *([checked.skipped] if checked.skipped else [])]
     return checked.problems, [f"{provider}: {note}" for note in notes]

@@ -2,12 +2,16 @@
 
     DIR/  the request    code/  what every node runs    spec/  what launch.py is to run    submit.sh  the commands
 
-The folder appears complete or not at all: it is made beside its place and renamed.
+The folder appears complete or not at all: it is made beside its place and renamed; into a folder that is there and
+empty the parts are moved, submit.sh last. What replaces an earlier export replaces nothing else: submit.sh lists what
+was written with it.
 """
 
 from __future__ import annotations
 
-import shutil
+import contextlib
+import errno
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +25,15 @@ if TYPE_CHECKING:
     from cloudtrain.providers.base import Export, Request
 
 SCRIPT = "submit.sh"
+_LISTED = "# cloudtrain wrote, and replaces: "
+_TEMPORARY = ".cloudtrain-"
+_NEVER_SHIPS = ".cloudtrain"
+_TRIES = 100
+_IN_USE = (errno.EBUSY, errno.EINVAL, errno.EXDEV)
+"""Of renaming the current folder as ``.``, or a place where something is mounted."""
+
+# Not `cd "$(dirname "$0")"`: that searches CDPATH, and takes a leading hyphen or a last line end for something else.
+_HEAD = ("#!/bin/sh", "{listed}", "set -eu", 'CDPATH= cd -- "${{0%"${{0##*/}}"}}."')
 
 
 def export_to(folder: Path, request: Request, bundle: Bundle) -> Export:
@@ -29,18 +42,52 @@ def export_to(folder: Path, request: Request, bundle: Bundle) -> Export:
     Raises SpecError for a folder that holds something else or would ship with the code, MissingError if it cannot be
     written.
     """
-    _refuse_taken(folder)
-    _refuse_shipping(folder, bundle)
     export = registry.export(request)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".cloudtrain-", dir=folder.parent) as temporary:
+        _refuse_taken(folder)
+        free = _is_free(folder)
+        beside = _beside(folder, bundle, free)
+        beside.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=beside) as temporary:
             made = Path(temporary, "new")
             _fill(made, request, bundle, export)
-            _put_in_place(made, folder, Path(temporary, "old"))
+            if free:
+                _move_into(made, folder)
+            else:
+                _put_in_place(made, folder, Path(temporary))
     except OSError as error:
-        raise MissingError(f"{folder} cannot be written: {error.strerror or error}") from error
+        raise _cannot_write(folder, error) from error
     return export
+
+
+def _beside(folder: Path, bundle: Bundle, free: bool) -> Path:
+    """Where the folder is made. Raises SpecError if it would ship with the code.
+
+    Beside its place, so that it can be renamed; inside the code folder where nothing ships, so that neither a run at
+    the same time nor one after a crash finds a half of it among the code.
+    """
+    from cloudtrain.bundle import explain
+
+    place = _real(folder.parent) / folder.name
+    inside = place.is_relative_to(bundle.folder)
+    if inside and explain(bundle.folder, f"{place}/") is None:
+        raise SpecError(
+            f"{folder} lies in the code folder and would ship with the next run",
+            hint=f"Write it elsewhere, or add {folder.name}/ to .cloudtrainignore.",
+        )
+    if free:
+        return folder
+    if not inside:
+        return folder.parent
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return bundle.folder / _NEVER_SHIPS
+
+
+def _real(folder: Path) -> Path:
+    try:
+        return folder.resolve()
+    except RuntimeError as error:  # a loop of links, until Python 3.13
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
 
 
 def _fill(folder: Path, request: Request, bundle: Bundle, export: Export) -> None:
@@ -52,39 +99,85 @@ def _fill(folder: Path, request: Request, bundle: Bundle, export: Export) -> Non
     for name, text in export.files.items():
         (folder / name).write_text(text, encoding="utf-8")
     script = folder / SCRIPT
-    script.write_text("\n".join(["#!/bin/sh", "set -eu", 'cd "$(dirname "$0")"', *export.commands, ""]), "utf-8")
+    listed = _LISTED + " ".join(sorted([SCRIPT, *(path.name for path in folder.iterdir())]))
+    head = "\n".join(_HEAD).format(listed=listed)
+    script.write_text("\n".join([head, *export.commands, ""]), "utf-8")
     script.chmod(0o755)
 
 
-def _put_in_place(made: Path, folder: Path, old: Path) -> None:
-    if folder.exists():
-        folder.rename(old)
+def _move_into(made: Path, folder: Path) -> None:
+    """Code first: a folder replaces nothing, so of two at once one ends here."""
+    for part in sorted(made.iterdir(), key=lambda path: (path.name == SCRIPT, path.name != "code")):
+        part.rename(folder / part.name)
+
+
+def _put_in_place(made: Path, folder: Path, temporary: Path) -> None:
+    for number in range(_TRIES):
+        if _replaced(folder, made, temporary / f"old{number}"):
+            return
+        _refuse_taken(folder)  # another export was there first
+    raise OSError(errno.EAGAIN, "others write to it all the time")
+
+
+def _replaced(folder: Path, made: Path, old: Path) -> bool:
     try:
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(old)
         made.rename(folder)
-    except OSError:
-        if old.exists():
+    except BaseException as error:  # Ctrl-C, too: what was moved away would be deleted with the temporary folder
+        if old.exists() and not folder.exists():
             old.rename(folder)
+        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    return True
 
 
 def _refuse_taken(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise SpecError(f"{folder} is no folder", hint="give --out a folder that is not there yet")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / SCRIPT).is_file():
+    listed = _listed(folder / SCRIPT)
+    if others := [name for name in _names(folder) if name not in listed]:
         raise SpecError(
-            f"{folder} holds something else than an earlier export",
+            f"{folder} holds what no earlier export has written: {_few(others)}",
             hint="give --out a folder that is empty or not there yet",
         )
 
 
-def _refuse_shipping(folder: Path, bundle: Bundle) -> None:
-    """Inside the code folder it would ship with the next run, and change the digest of the code."""
-    from cloudtrain.bundle import explain
+def _is_free(folder: Path) -> bool:
+    """Whether it is there and empty."""
+    return folder.is_dir() and not _names(folder)
 
-    place = folder.parent.resolve() / folder.name
-    if place.is_relative_to(bundle.folder) and explain(bundle.folder, f"{place}/") is None:
-        raise SpecError(
-            f"{folder} lies in the code folder and would ship with the next run",
-            hint=f"Write it elsewhere, or add {folder.name}/ to .cloudtrainignore.",
-        )
+
+def _names(folder: Path) -> list[str]:
+    """What lies in it, but for what exports have there that are being written, or were killed."""
+    try:
+        return sorted(path.name for path in folder.iterdir() if not path.name.startswith(_TEMPORARY))
+    except FileNotFoundError:
+        return []
+
+
+def _listed(script: Path) -> list[str]:
+    """What an earlier export says that it has written."""
+    try:
+        lines = script.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return []
+    return next((line.removeprefix(_LISTED).split() for line in lines if line.startswith(_LISTED)), [])
+
+
+def _few(names: list[str]) -> str:
+    from cloudtrain.bundle.names import printable
+
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(printable, names[:3])) + more
+
+
+def _cannot_write(folder: Path, error: OSError) -> MissingError:
+    reason = error.strerror or str(error)
+    if error.errno == errno.ENOTEMPTY:
+        return MissingError(f"{folder} cannot be written: another export has been written there at the same time")
+    if error.errno in _IN_USE:
+        hint = "It is the current folder, or something is mounted there: give --out a folder that is not there yet."
+        return MissingError(f"{folder} cannot be replaced: {reason}", hint=hint)
+    return MissingError(f"{folder} cannot be written: {reason}")

@@ -34,7 +34,7 @@ OPTIONS = {
     "bundle": {"job", "--list", "--output", "--why", "--json"},
     "catalog": set[str](),
     "catalog accelerators": {"--json"},
-    "catalog features": {"--provider", "--json"},
+    "catalog features": {"--provider", "--markdown", "--json"},
     "catalog images": {"--provider", "--region", "--json"},
     "catalog instances": {"--accelerator", "--provider", "--min-accelerators", "--region", "--json"},
     "run": {

@@ -65,3 +65,33 @@ def test_a_missing_file_and_no_file(tmp_path: Path) -> None:
     done = cloudtrain("validate", "none.yaml", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, "none.yaml:1:1: there is no such file\n")
     assert cloudtrain("validate").returncode == 2
+
+
+def test_code_that_cannot_ship_is_the_problem_of_its_file_alone(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    file = project(tmp_path / "a", GOOD)
+    (tmp_path / "a" / ".gitignore").write_text("train.py\n")
+    done = cloudtrain("validate", "--json", "--provider", "vertex", file, tmp_path / "none.yaml")
+    first, second = json.loads(done.stdout)
+    assert done.returncode == 2
+    assert [problem["message"] for problem in first["problems"]] == [
+        "entry: train.py does not ship with the code: left out by .gitignore:1: train.py"
+    ]
+    assert second["problems"][0]["message"] == "there is no such file"
+
+
+def test_settings_that_cannot_be_read_are_told_with_all_else(tmp_path: Path) -> None:
+    project(tmp_path, GOOD)
+    (tmp_path / "cloudtrain.toml").write_text("[vertex]\nregoin = 'x'\n")
+    done = cloudtrain("validate", "job.yaml", "none.yaml", "--provider", "vertex", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        f"{tmp_path / 'cloudtrain.toml'}: vertex.regoin: unknown setting, did you mean 'region'?",
+        "none.yaml:1:1: there is no such file",
+    ]
+
+
+def test_an_unknown_provider_is_told_before_any_file_is_read(tmp_path: Path) -> None:
+    done = cloudtrain("validate", "none.yaml", "--provider", "sagemake", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "cloudtrain: unknown provider 'sagemake', did you mean 'sagemaker'?\n"

@@ -10,11 +10,15 @@ import yaml
 from cloudtrain.spec.native import is_text
 
 _NEVER_FOLD = 1 << 30
+_SWITCHES = ("y", "n")  # true and false to YAML 1.1, text to PyYAML
 
 
-def as_yaml(native: Mapping[str, Any]) -> str:
-    """YAML that is read back as ``native`` by readers of YAML 1.1 (the vendor's) and 1.2."""
-    return yaml.dump(dict(native), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_NEVER_FOLD)
+def as_yaml(native: Mapping[str, Any], *, ascii_only: bool = False) -> str:
+    """YAML that is read back as ``native`` by readers of YAML 1.1 (the vendor's) and 1.2.
+
+    ``ascii_only``: other letters as escapes, for a terminal that may have no such letters.
+    """
+    return yaml.dump(dict(native), Dumper=_Dumper, sort_keys=False, allow_unicode=not ascii_only, width=_NEVER_FOLD)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -24,7 +28,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
     def text(self, data: str) -> yaml.ScalarNode:
-        style = '"' if not data.isprintable() or not is_text(data) else None
+        style = '"' if not data.isprintable() or not is_text(data) or data.lower() in _SWITCHES else None
         return self.represent_scalar("tag:yaml.org,2002:str", str(data), style=style)
 
 

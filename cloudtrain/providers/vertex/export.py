@@ -61,7 +61,7 @@ def _rest(project: str, region: str) -> str:
             "#!/bin/sh",
             "# The same job by the REST API, in place of the last command of submit.sh: the uploads come first.",
             "set -eu",
-            'cd "$(dirname "$0")"',
+            'CDPATH= cd -- "${0%"${0##*/}"}."',
             "curl --fail-with-body --silent --show-error \\",
             '  --header "Authorization: Bearer $(gcloud auth print-access-token)" \\',
             '  --header "Content-Type: application/json; charset=utf-8" \\',
