@@ -26,6 +26,8 @@ def resolve(env: Mapping[str, str], spec: LaunchSpec) -> Cluster:
     _one_process_per_node(env)
     node, rank_said_by = _rank(env, nodes)
     head, head_said_by = _head(env, nodes)
+    folders = _folders(env)
+    metrics = folders.pop("CLOUDTRAIN_METRICS_DIR")
     return Cluster(
         provider="azureml",
         node=node,
@@ -34,7 +36,9 @@ def resolve(env: Mapping[str, str], spec: LaunchSpec) -> Cluster:
         hosts_by_address=nodes > 1,
         port=reading.port(env, "MASTER_PORT") if env.get("MASTER_PORT") else PORT,
         read_from=", ".join(filter(None, (said_by, rank_said_by, head_said_by))),
-        folders=_folders(env),
+        folders=folders,
+        # A file of a mounted datastore goes up when it is closed, and metrics are appended all the time.
+        deliveries={"CLOUDTRAIN_METRICS_DIR": metrics},
         variables={name: value for name, value in env.items() if name.startswith(_OF_THE_RUN)},
     )
 
@@ -45,7 +49,7 @@ def _nodes(env: Mapping[str, str], spec: LaunchSpec) -> tuple[int, str]:
     for name in ("AZUREML_NODE_COUNT", "WORLD_SIZE"):
         if env.get(name):
             said[name] = reading.number(env, name)
-    if env.get("AZ_BATCH_HOST_LIST"):
+    if not said and env.get("AZ_BATCH_HOST_LIST"):  # only where nobody else says: what it lists today is not known
         said["AZ_BATCH_HOST_LIST"] = len(_host_list(env))
     if not said:
         raise LaunchError("nothing says how many nodes the job has: neither the spec nor AZUREML_NODE_COUNT")

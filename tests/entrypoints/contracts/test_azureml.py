@@ -44,7 +44,6 @@ def test_fallbacks_in_their_order(changed: dict[str, str | None], node: int, hea
         ({"MASTER_PORT": "99999"}, "MASTER_PORT is 99999, a port is from 1 to 65535"),
         ({"WORLD_SIZE": "4"}, "the spec's nodes is 2, but WORLD_SIZE says 4; Azure must start one process per node"),
         ({"AZUREML_NODE_COUNT": "3"}, "the spec's nodes is 2, but AZUREML_NODE_COUNT says 3"),
-        ({"AZ_BATCH_HOST_LIST": "10.0.0.4"}, "the spec's nodes is 2, but AZ_BATCH_HOST_LIST says 1"),
         ({"LOCAL_RANK": "1"}, "LOCAL_RANK is '1': Azure started several processes on this node"),
         ({"OMPI_COMM_WORLD_LOCAL_SIZE": "8"}, "OMPI_COMM_WORLD_LOCAL_SIZE is '8': Azure started several processes"),
         ({"CLOUDTRAIN_MODEL_DIR": None}, "CLOUDTRAIN_MODEL_DIR is not set"),
