@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudtrain.catalog.instances import Instance, NoInstance, choose, instances, rows_of
+from cloudtrain.catalog.network import network_settings
 from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.base import Chosen
 
@@ -30,6 +32,18 @@ def machine_for(job: Job, provider: Provider) -> Machine:
     named = job.resources.instance_for(provider)
     machine = _named(job, provider, named) if named else _chosen(job, provider)
     return machine._replace(problems=(*machine.problems, *_processes(job, machine.instance)))
+
+
+def network_of(job: Job, machine: Machine) -> dict[str, str]:
+    """The variables that the machine's network wants between nodes."""
+    return network_settings(machine.instance, job.resources.nodes) if machine.instance else {}
+
+
+def network_choices(job: Job, machine: Machine) -> Iterator[Chosen]:
+    """The same, as far as the job does not set them."""
+    for name, value in network_of(job, machine).items():
+        if name not in job.environment.env:
+            yield Chosen(f"environment.env.{name}", value, f"network of {machine.name} between nodes")
 
 
 def _chosen(job: Job, provider: Provider) -> Machine:

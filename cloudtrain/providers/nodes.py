@@ -49,12 +49,12 @@ def launch_spec(job: Job, context: Context, *, channels: Mapping[str, Mapping[st
 
 
 def node_variables(
-    job: Job, context: Context, provider: Provider, *, spec: str, code: str, network: Mapping[str, str]
+    job: Job, context: Context, provider: Provider, *, spec: str, code: str, further: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables of a request, but for its fingerprint and its folders.
+    """The variables of a request, but for its fingerprint.
 
-    ``spec`` and ``code`` are the paths of spec.json and code.tar.gz on the node, ``network`` what the machine's network
-    wants; the job's own variables win over that.
+    ``spec`` and ``code`` are the paths of spec.json and code.tar.gz on the node, ``further`` the provider's
+    own: folders, account, what the machine's network wants. The job's variables win over those.
     """
     references = {
         f"CLOUDTRAIN_SECRETREF_{name}": reference
@@ -69,7 +69,7 @@ def node_variables(
         "CLOUDTRAIN_ATTEMPT": str(context.attempt),
         "CLOUDTRAIN_POLICY": policy(job),
         **references,
-        **network,
+        **further,
         **job.environment.env,
     }
 

@@ -18,18 +18,12 @@ from cloudtrain.providers.azureml.compute import (
     shm_choice,
     spot_notes,
 )
-from cloudtrain.providers.azureml.environment import (
-    Image,
-    image_of,
-    secret_notes,
-    secret_problems,
-    variable_choices,
-    variable_problems,
-    variables_of,
-)
+from cloudtrain.providers.azureml.environment import variable_choices, variable_problems, variables_of
 from cloudtrain.providers.azureml.folders import channels_of, command_of, folder_problems, inputs_of, outputs_of
 from cloudtrain.providers.azureml.form import IDENTITIES, SCHEMA
+from cloudtrain.providers.azureml.image import environment_of, image_of
 from cloudtrain.providers.azureml.ownership import ownership_problems
+from cloudtrain.providers.azureml.secret import secret_notes, secret_problems
 from cloudtrain.providers.azureml.tags import tag_problems, tags_of
 from cloudtrain.providers.base import Context, Request, Shipped, problems_at
 from cloudtrain.providers.features import refusals
@@ -40,6 +34,7 @@ from cloudtrain.spec.problems import JobFileError
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
+    from cloudtrain.providers.image import Image
     from cloudtrain.providers.machine import Machine
     from cloudtrain.spec.problems import Path
 
@@ -93,7 +88,7 @@ def _native(job: Job, context: Context, machine: Machine, image: Image) -> dict[
         "tags": tags_of(job, context),
         "command": command_of(job),
         "code": f"./{CODE}",
-        "environment": image.environment,
+        "environment": environment_of(image),
         "environment_variables": variables_of(job, context, machine),
         **compute_fields(job, context, machine),
     }

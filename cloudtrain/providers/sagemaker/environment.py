@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cloudtrain.catalog.network import network_settings
-from cloudtrain.providers.base import Chosen
+from cloudtrain.providers.machine import network_of
 from cloudtrain.providers.nodes import FINGERPRINT, node_variables
 from cloudtrain.providers.sagemaker.places import ARCHIVE, SPEC, folder
 
@@ -32,8 +31,8 @@ def environment_of(job: Job, context: Context, machine: Machine) -> dict[str, st
     """All variables but the fingerprint, ours first."""
     outputs = {f"{OUTPUT}{name.upper()}": folder(uri or "") for name, uri in job.outputs_for("sagemaker").items()}
     region = {REGION: context.settings["region"]}
-    network = {**region, **outputs, **_network(job, machine)}
-    return node_variables(job, context, "sagemaker", spec=SPEC, code=ARCHIVE, network=network)
+    further = {**region, **outputs, **network_of(job, machine)}
+    return node_variables(job, context, "sagemaker", spec=SPEC, code=ARCHIVE, further=further)
 
 
 def environment_problems(job: Job, context: Context, machine: Machine) -> Iterator[tuple[Path, str]]:
@@ -52,17 +51,6 @@ def environment_problems(job: Job, context: Context, machine: Machine) -> Iterat
             f"{number} variables, {own} of them secrets, outputs and cloudtrain's own; SageMaker takes at most {MOST}"
         )
         yield ("environment", field), text
-
-
-def environment_chosen(job: Job, machine: Machine) -> Iterator[Chosen]:
-    """Network settings of the machine type."""
-    for name, value in _network(job, machine).items():
-        if name not in job.environment.env:
-            yield Chosen(f"environment.env.{name}", value, f"network of {machine.name} between nodes")
-
-
-def _network(job: Job, machine: Machine) -> dict[str, str]:
-    return network_settings(machine.instance, job.resources.nodes) if machine.instance else {}
 
 
 def _too_long(text: str) -> str:

@@ -8,16 +8,16 @@ has only that name, and in a virtual environment or conda both are the same.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from cloudtrain.providers.base import Chosen, at_value
+from cloudtrain.providers.base import Chosen
+from cloudtrain.providers.image import Image, image_of_catalogue, refused_image, unchecked_torch
 from cloudtrain.providers.sagemaker.places import LAUNCH
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
-    from cloudtrain.catalog.instances import Instance
     from cloudtrain.job import Job
-    from cloudtrain.spec.problems import Path
+    from cloudtrain.providers.machine import Machine
 
 LONGEST = 255
 _ECR = r"\d{12}\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z0-9.-]+/\S+"
@@ -25,15 +25,6 @@ _ECR = r"\d{12}\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z0-9.-]+/\S+"
 _COMPAT = "/usr/local/bin/entrypoint.sh"
 # AWS's images from PyTorch 2.11 on: repository ``pytorch``, tags such as 2.13-cu133-amzn2023-sagemaker.
 _HAS_COMPAT = r".*\.dkr\.ecr\.[a-z0-9-]+\.[a-z0-9.-]+/pytorch:[0-9.]+-cu[0-9]+-amzn2023-sagemaker"
-
-
-class Image(NamedTuple):
-    """The image of every node, and what is to be said of it."""
-
-    uri: str
-    chosen: tuple[Chosen, ...] = ()
-    notes: tuple[str, ...] = ()
-    problems: tuple[tuple[Path, str], ...] = ()
 
 
 def algorithm_of(image: Image) -> dict[str, Any]:
@@ -51,10 +42,10 @@ def entrypoint_of(uri: str) -> list[str]:
     return [_COMPAT, *launch] if "/pytorch:" in uri and re.fullmatch(_HAS_COMPAT, uri) else launch
 
 
-def image_of(job: Job, region: str, instance: Instance | None) -> Image:
+def image_of(job: Job, region: str, machine: Machine) -> Image:
     """The job's own image, or one of the catalogue."""
     named = job.environment.image_for("sagemaker")
-    image = _named(job, named, region) if named else _from_catalogue(job, region, instance)
+    image = _named(job, named, region) if named else image_of_catalogue(job, "sagemaker", region, machine)
     if entrypoint_of(image.uri)[0] == _COMPAT:
         reason = "the image's own script, for drivers older than its CUDA; it then becomes launch.py"
         return image._replace(chosen=(*image.chosen, Chosen("ContainerEntrypoint", _COMPAT, reason)))
@@ -63,8 +54,8 @@ def image_of(job: Job, region: str, instance: Instance | None) -> Image:
 
 def _named(job: Job, uri: str, region: str) -> Image:
     if flaw := _flaw_of(uri):
-        return Image(uri, problems=((at_value(("environment", "image"), job.environment.image, "sagemaker"), flaw),))
-    return Image(uri, notes=(*_about(uri, region), *_unchecked(job, uri)))
+        return refused_image(job, "sagemaker", flaw)
+    return Image(uri, notes=(*_about(uri, region), *unchecked_torch(job, uri)))
 
 
 def _flaw_of(uri: str) -> str | None:
@@ -83,19 +74,3 @@ def _about(uri: str, region: str) -> tuple[str, ...]:
     if found["region"] != region:
         return (f"environment.image: lies in {found['region']}, the job runs in {region}",)
     return ()
-
-
-def _unchecked(job: Job, uri: str) -> tuple[str, ...]:
-    torch = job.environment.torch
-    return (f"environment.torch: {uri} is taken as it is; that it holds torch {torch} is not checked",) if torch else ()
-
-
-def _from_catalogue(job: Job, region: str, instance: Instance | None) -> Image:
-    from cloudtrain.catalog.images import NoImage, image_for
-
-    try:
-        found = image_for("sagemaker", region=region, torch=job.environment.torch, instance=instance)
-    except NoImage as error:
-        field = "torch" if job.environment.torch else "image"
-        return Image("", problems=((("environment", field), str(error)),))
-    return Image(found.uri, (Chosen("environment.image", found.uri, found.reason),), found.notes)

@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING, Any
 from cloudtrain.providers.base import Chosen, Request, Shipped, problems_at
 from cloudtrain.providers.features import refusals
 from cloudtrain.providers.identity import native_name
-from cloudtrain.providers.machine import machine_for
+from cloudtrain.providers.machine import machine_for, network_choices
 from cloudtrain.providers.nodes import fingerprinted, launch_spec
 from cloudtrain.providers.overrides import overridden
 from cloudtrain.providers.sagemaker.account import account_notes, account_problems, vpc_of
 from cloudtrain.providers.sagemaker.capabilities import CAPABILITIES
 from cloudtrain.providers.sagemaker.channels import channel_notes, channel_problems, channels_of
-from cloudtrain.providers.sagemaker.environment import (
-    environment_chosen,
-    environment_of,
-    environment_problems,
-)
+from cloudtrain.providers.sagemaker.environment import environment_of, environment_problems
 from cloudtrain.providers.sagemaker.image import algorithm_of, image_of
 from cloudtrain.providers.sagemaker.isolation import isolation_problems
 from cloudtrain.providers.sagemaker.ownership import ownership_problems
@@ -49,15 +45,15 @@ from cloudtrain.spec.problems import JobFileError
 if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.providers.base import Context
+    from cloudtrain.providers.image import Image
     from cloudtrain.providers.machine import Machine
-    from cloudtrain.providers.sagemaker.image import Image
     from cloudtrain.spec.problems import Path
 
 
 def translate(job: Job, context: Context) -> Request:
     """The request for one attempt. Raises JobFileError with all that SageMaker cannot do."""
     machine = machine_for(job, "sagemaker")
-    image = image_of(job, context.settings["region"], machine.instance)
+    image = image_of(job, context.settings["region"], machine)
     if found := list(_problems(job, context, machine, image)):
         raise JobFileError(problems_at(job, found))
     places = places_of(job, context)
@@ -80,7 +76,7 @@ def translate(job: Job, context: Context) -> Request:
 def _problems(job: Job, context: Context, machine: Machine, image: Image) -> Iterator[tuple[Path, str]]:
     yield from refusals(job, CAPABILITIES)
     yield from machine.problems
-    yield from image.problems if machine.name else ()  # without a machine its problem is that of the machine again
+    yield from image.problems
     yield from account_problems(context.settings)
     yield from volume_problems(job, machine)
     yield from channel_problems(job)
@@ -142,7 +138,7 @@ def _chosen(job: Job, machine: Machine, image: Image) -> Iterator[Chosen]:
     yield from image.chosen
     yield from volume_chosen(job, machine)
     yield from stopping_chosen(job)
-    yield from environment_chosen(job, machine)
+    yield from network_choices(job, machine)
 
 
 def _notes(job: Job, context: Context, machine: Machine, image: Image) -> Iterator[str]:

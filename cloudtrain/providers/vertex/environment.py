@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cloudtrain.catalog.network import network_settings
 from cloudtrain.providers.base import Chosen
+from cloudtrain.providers.machine import network_of
 from cloudtrain.providers.nodes import FINGERPRINT, node_variables
 from cloudtrain.providers.vertex.places import folder_variables, mounted, places_of
 from cloudtrain.providers.vertex.secret import version_name
 
 if TYPE_CHECKING:
-    from cloudtrain.catalog.instances import Instance
     from cloudtrain.job import Job
     from cloudtrain.providers.base import Context
+    from cloudtrain.providers.machine import Machine
     from cloudtrain.providers.vertex.places import Places
     from cloudtrain.spec.problems import Path
 
@@ -31,11 +31,11 @@ _CLIENTS_PROJECT = "GOOGLE_CLOUD_PROJECT"
 _SECRET = "CLOUDTRAIN_SECRETREF_"
 
 
-def environment_of(job: Job, context: Context, instance: Instance | None, places: Places) -> dict[str, str]:
+def environment_of(job: Job, context: Context, machine: Machine, places: Places) -> dict[str, str]:
     """All variables but the fingerprint, ours first. Values as the container is to find them."""
     return {
         name: version_name(value, context.settings["project"]) if name.startswith(_SECRET) else value
-        for name, value in _variables(job, context, instance, places).items()
+        for name, value in _variables(job, context, machine, places).items()
     }
 
 
@@ -46,20 +46,20 @@ def project_for_clients(job: Job, context: Context) -> Iterator[Chosen]:
         yield Chosen(f"environment.env.{_CLIENTS_PROJECT}", context.settings["project"], reason)
 
 
-def environment_problems(job: Job, context: Context, instance: Instance | None) -> Iterator[tuple[Path, str]]:
+def environment_problems(job: Job, context: Context, machine: Machine) -> Iterator[tuple[Path, str]]:
     """Names that Vertex AI takes for itself, and too many of them."""
     for section in ("env", "secrets"):
         for name in getattr(job.environment, section):
             if RESERVED.fullmatch(name):
                 yield ("environment", section, name), "is set by Vertex AI on every node and cannot be given"
     given = len(job.environment.env)
-    count = len(_variables(job, context, instance, places_of(job, context))) + len((FINGERPRINT,))
+    count = len(_variables(job, context, machine, places_of(job, context))) + len((FINGERPRINT,))
     if count > MOST:
         text = f"{given} variables and {count - given} of cloudtrain's own, at most {MOST} in all on Vertex AI"
         yield ("environment", "env"), text
 
 
-def _variables(job: Job, context: Context, instance: Instance | None, places: Places) -> dict[str, str]:
+def _variables(job: Job, context: Context, machine: Machine, places: Places) -> dict[str, str]:
     """With secrets as the job names them."""
     settings = context.settings
     return node_variables(
@@ -68,11 +68,11 @@ def _variables(job: Job, context: Context, instance: Instance | None, places: Pl
         "vertex",
         spec=f"{mounted(places.spec)}spec.json",
         code=f"{mounted(places.code)}code.tar.gz",
-        network={
+        further={
             **folder_variables(job, places),
             PROJECT: settings["project"],
             REGION: settings["region"],
             _CLIENTS_PROJECT: settings["project"],
-            **(network_settings(instance, job.resources.nodes) if instance else {}),
+            **network_of(job, machine),
         },
     )

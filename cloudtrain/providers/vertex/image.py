@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from cloudtrain.providers.base import Chosen, at_value
+from cloudtrain.providers.image import Image, image_of_catalogue, refused_image, unchecked_torch
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
-    from cloudtrain.catalog.instances import Instance
     from cloudtrain.job import Job
-    from cloudtrain.spec.problems import Path
+    from cloudtrain.providers.machine import Machine
 
 # [host[:port]/]name[/name...][:tag][@digest], as Docker reads it.
 _REFERENCE = (
@@ -26,35 +25,14 @@ def is_reference(text: str) -> bool:
     return re.fullmatch(_REFERENCE, text) is not None
 
 
-class Image(NamedTuple):
-    """The image of every node, and what is to be said of it."""
-
-    uri: str
-    chosen: tuple[Chosen, ...] = ()
-    notes: tuple[str, ...] = ()
-    problems: tuple[tuple[Path, str], ...] = ()
-
-
-def image_of(job: Job, region: str, instance: Instance | None) -> Image:
+def image_of(job: Job, region: str, machine: Machine) -> Image:
     """The job's own image, or one of the catalogue."""
     named = job.environment.image_for("vertex")
-    return _named(job, named) if named else _from_catalogue(job, region, instance)
+    return _named(job, named) if named else image_of_catalogue(job, "vertex", region, machine)
 
 
 def _named(job: Job, uri: str) -> Image:
     if not is_reference(uri):
         text = f"{shown(uri)} is no image reference such as europe-docker.pkg.dev/project/repository/image:tag"
-        return Image(uri, problems=((at_value(("environment", "image"), job.environment.image, "vertex"), text),))
-    torch = job.environment.torch
-    return Image(uri, notes=(f"environment.torch: that {uri} holds {torch} is not checked",) if torch else ())
-
-
-def _from_catalogue(job: Job, region: str, instance: Instance | None) -> Image:
-    from cloudtrain.catalog.images import NoImage, image_for
-
-    try:
-        found = image_for("vertex", region=region, torch=job.environment.torch, instance=instance)
-    except NoImage as error:
-        field = "torch" if job.environment.torch else "image"
-        return Image("", problems=((("environment", field), str(error)),))
-    return Image(found.uri, (Chosen("environment.image", found.uri, found.reason),), found.notes)
+        return refused_image(job, "vertex", text)
+    return Image(uri, notes=unchecked_torch(job, uri))

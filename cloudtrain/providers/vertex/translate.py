@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.catalog.network import network_settings
 from cloudtrain.providers.base import Chosen, Context, Request, Shipped, problems_at
 from cloudtrain.providers.features import refusals
 from cloudtrain.providers.identity import native_name
-from cloudtrain.providers.machine import Machine, machine_for
+from cloudtrain.providers.machine import Machine, machine_for, network_choices
 from cloudtrain.providers.nodes import FINGERPRINT, fingerprinted, launch_spec
 from cloudtrain.providers.overrides import overridden
 from cloudtrain.providers.reading import text
@@ -25,7 +24,7 @@ from cloudtrain.providers.vertex.environment import (
     environment_problems,
     project_for_clients,
 )
-from cloudtrain.providers.vertex.image import Image, image_of
+from cloudtrain.providers.vertex.image import image_of
 from cloudtrain.providers.vertex.labels import labels_of, tag_problems
 from cloudtrain.providers.vertex.ownership import ownership_problems
 from cloudtrain.providers.vertex.places import Places, mounted, place_problems, places_of
@@ -37,13 +36,14 @@ from cloudtrain.spec.problems import JobFileError
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
+    from cloudtrain.providers.image import Image
     from cloudtrain.spec.problems import Path
 
 
 def translate(job: Job, context: Context) -> Request:
     """The CustomJob for one attempt of ``job``. Raises JobFileError with all that Vertex AI cannot do."""
     machine = machine_for(job, "vertex")
-    image = image_of(job, context.settings["region"], machine.instance)
+    image = image_of(job, context.settings["region"], machine)
     found = [*_problems(job, context, machine), *image.problems]
     if found:
         raise JobFileError(problems_at(job, found))
@@ -70,12 +70,12 @@ def _problems(job: Job, context: Context, machine: Machine) -> Iterator[tuple[Pa
     yield from secret_problems(job)
     yield from tag_problems(job, context)
     yield from runtime_problems(job)
-    yield from environment_problems(job, context, machine.instance)
+    yield from environment_problems(job, context, machine)
 
 
 def _custom_job(job: Job, context: Context, machine: Machine, image: str, places: Places) -> dict[str, Any]:
     command = ["python3", "-u", f"{mounted(places.code)}launch.py"]
-    environment = environment_of(job, context, machine.instance, places)
+    environment = environment_of(job, context, machine, places)
     custom_job: dict[str, Any] = {
         "displayName": native_name(context.run_id, context.attempt),
         "jobSpec": {
@@ -121,10 +121,7 @@ def _chosen(job: Job, context: Context, machine: Machine, image: Image) -> Itera
     if job.limits.runtime is None:
         yield Chosen("limits.runtime", DEFAULT_RUNTIME, "the service's own default")
     yield from project_for_clients(job, context)
-    settings = network_settings(machine.instance, job.resources.nodes) if machine.instance else {}
-    for name, value in settings.items():
-        if name not in job.environment.env:
-            yield Chosen(f"environment.env.{name}", value, f"network of {machine.name} between nodes")
+    yield from network_choices(job, machine)
 
 
 def _notes(native: dict[str, Any], machine: Machine) -> Iterator[str]:
