@@ -20,8 +20,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from cloudtrain.errors import SpecError, did_you_mean
+from cloudtrain.spec.problems import shown
 
 FILE_NAME = "cloudtrain.toml"
+_MOST_BYTES = 1 << 20
 
 
 class Key(NamedTuple):
@@ -31,11 +33,15 @@ class Key(NamedTuple):
     needed: bool = False
     placeholder: str = ""
     default: str = ""
-    pattern: str = r"[^\x00-\x20]+"
+    pattern: str = r"[!-~]+"
 
 
-_PREFIX = Key("folder in the bucket under which cloudtrain keeps all it writes", default="cloudtrain",
-              pattern=r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")  # fmt: skip
+_STEP = r"(?!\.\.?(/|$))[A-Za-z0-9._-]+"
+_PREFIX = Key(
+    "folder in the bucket under which cloudtrain keeps all, such as team/cloudtrain, of at most 200 characters",
+    default="cloudtrain",
+    pattern=rf"(?=.{{1,200}}$){_STEP}(/{_STEP})*",
+)
 _BUCKET = r"[a-z0-9]([a-z0-9._-]{,220}[a-z0-9])?"
 _GUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
@@ -56,12 +62,12 @@ KEYS: Mapping[str, Mapping[str, Key]] = {
         "project": Key("Google Cloud project id", True, "set-vertex-project", pattern=r"[a-z0-9.:-]+"),
         "region": Key("region", True, "us-central1", pattern=r"[a-z]+(-[a-z]+)+[0-9]+"),
         "bucket": Key("Cloud Storage bucket, in the same region", True, "set-vertex-bucket", pattern=_BUCKET),
-        "service_account": Key("service account that the job runs as", pattern=r"[^@\s]+@[^@\s]+"),
+        "service_account": Key("service account that the job runs as", pattern=r"[!-?A-~]+@[!-?A-~]+"),
         "prefix": _PREFIX,
         "network": Key("VPC network: projects/NUMBER/global/networks/NAME",
                        pattern=r"projects/[0-9]+/global/networks/[a-z]([-a-z0-9]*[a-z0-9])?"),
         "kms_key": Key("KMS key, in the same region",
-                       pattern=r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+"),
+                       pattern=r"projects/[!-.0-~]+/locations/[!-.0-~]+/keyRings/[!-.0-~]+/cryptoKeys/[!-.0-~]+"),
     },
     "azureml": {
         "subscription": Key("subscription id", True, "00000000-0000-0000-0000-000000000000", pattern=_GUID),
@@ -117,33 +123,31 @@ def settings_for(
     values = dict(_from_file(file).get(provider, {})) if file else {}
     values.update(_from_environment(provider, os.environ if environ is None else environ))
     for name, value in (given or {}).items():
-        _check(provider, name, value, f"--set {name}={value}")
+        _check(provider, name, value, f"--set {name if str(name).isidentifier() else shown(name)}")
         values[name] = value
     return Settings(provider, values)
 
 
 def find_file(folder: Path) -> Path | None:
-    """The nearest ``cloudtrain.toml`` in ``folder`` or above it."""
+    """The nearest ``cloudtrain.toml`` in ``folder`` or above it; whether it can be read is another matter."""
     start = folder.absolute()
-    return next((path for place in (start, *start.parents) if (path := place / FILE_NAME).is_file()), None)
+    return next((path for place in (start, *start.parents) if os.path.lexists(path := place / FILE_NAME)), None)
 
 
 def _from_environment(provider: str, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name in KEYS[provider]:
-        variable = f"CLOUDTRAIN_{provider}_{name}".upper()
-        if value := environ.get(variable):
+    """A variable of ours that names no setting is most likely misspelt."""
+    start = f"CLOUDTRAIN_{provider}_".upper()
+    for variable, value in environ.items():
+        if variable.startswith(start) and value:
+            name = variable.removeprefix(start).lower()
             _check(provider, name, value, variable)
             yield name, value
 
 
 def _from_file(file: Path) -> dict[str, dict[str, str]]:
     """Section -> key -> text. Lists (of subnets) become text with commas."""
-    try:
-        data = _toml(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SpecError(f"{file}: cannot be read as TOML: {error}") from error
     sections: dict[str, dict[str, str]] = {}
-    for section, content in data.items():
+    for section, content in _read(file).items():
         if section not in KEYS:
             known = ", ".join(KEYS)
             raise SpecError(f"{file}: unknown section [{section}]{did_you_mean(section, KEYS) or f'; known: {known}'}")
@@ -151,6 +155,23 @@ def _from_file(file: Path) -> dict[str, dict[str, str]]:
             raise SpecError(f"{file}: {section} must be a section, [{section}]")
         sections[section] = {name: _text(file, section, name, value) for name, value in content.items()}
     return sections
+
+
+def _read(file: Path) -> dict[str, object]:
+    """At most as much as anybody would write: what lies there may be a device, or anything else."""
+    try:
+        if not file.is_file():
+            raise SpecError(f"{file}: is no file, or a link that leads to none", hint="Mend or remove it.")
+        with file.open("rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ValueError(f"more than {_MOST_BYTES} bytes")
+        return _toml(content.decode("utf-8-sig"))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SpecError(f"{file}: cannot be read as TOML: {reason}") from error
+    except RecursionError:
+        raise SpecError(f"{file}: cannot be read as TOML: nested too deep") from None
 
 
 def _toml(text: str) -> dict[str, object]:
@@ -166,16 +187,25 @@ def _text(file: Path, section: str, name: str, value: object) -> str:
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         value = ",".join(value)
     if not isinstance(value, str):
-        raise SpecError(f"{file}: {section}.{name} must be text, not {value!r}")
+        raise SpecError(f"{file}: {section}.{name} must be text, not {_kind(value)}")
     if value or name not in KEYS[section]:
         _check(section, name, value, f"{file}: {section}.{name}")
     return value
 
 
-def _check(provider: str, name: str, value: str, where: str) -> None:
+def _kind(value: object) -> str:
+    """A table may be of any depth, more than can be shown."""
+    return "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else shown(value)
+
+
+def _check(provider: str, name: object, value: object, where: str) -> None:
     keys = KEYS[provider]
     if name not in keys:
-        raise SpecError(f"{where}: unknown setting{did_you_mean(name, keys) or '; known: ' + ', '.join(keys)}")
-    if value and not re.fullmatch(keys[name].pattern, value):
-        like = f", such as {keys[name].placeholder}" if keys[name].placeholder else ""
-        raise SpecError(f"{where}: {value!r} is no {keys[name].about}{like}")
+        near = did_you_mean(str(name), keys)
+        raise SpecError(f"{where}: unknown setting{near or '; known: ' + ', '.join(keys)}")
+    if not isinstance(value, str):
+        raise SpecError(f"{where}: must be text, not {shown(value)}")
+    key = keys[str(name)]
+    if value and not re.fullmatch(key.pattern, value):
+        like = f", such as {key.placeholder}" if key.placeholder else ""
+        raise SpecError(f"{where}: {shown(value)} is no {key.about}{like}")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cloudtrain.errors import SpecError, did_you_mean
 from cloudtrain.providers.features import in_order, shared_notes
+from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -28,7 +29,9 @@ EXTRAS: Mapping[str, str] = {name: f"pip install 'cloudtrain[{name}]'" for name 
 def known(name: str) -> Provider:
     """``name``, if it is a provider's. Raises SpecError."""
     if name not in NAMES:
-        raise SpecError(f"unknown provider {name!r}{did_you_mean(name, NAMES) or '; known: ' + ', '.join(NAMES)}")
+        raise SpecError(
+            f"unknown provider {shown(name)}{did_you_mean(str(name), NAMES) or '; known: ' + ', '.join(NAMES)}"
+        )
     return cast("Provider", name)
 
 

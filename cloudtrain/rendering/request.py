@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from cloudtrain.errors import SpecError
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import Context, Request
 from cloudtrain.providers.identity import code_digest, run_id_of
 from cloudtrain.providers.shipping import bundle_of, entrypoints_digest
 from cloudtrain.settings import Settings, settings_for
+from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle
     from cloudtrain.job import Job
+
+MOST_ATTEMPTS = 9999
 
 
 def render(
@@ -25,7 +29,7 @@ def render(
     Offline: no account, network or vendor package is needed. ``settings`` win over cloudtrain.toml and the environment;
     a placeholder stands for each that is needed and missing, and ``Request.notes`` says so. Equal job, code and
     settings give an equal request, byte for byte. Raises JobFileError with all that the provider refuses, and why;
-    SpecError for settings, or code that cannot ship.
+    SpecError for a provider, settings or an attempt that cannot be, or code that cannot ship.
     """
     loaded = _loaded(job)
     return request_for(loaded, provider, bundle_of(loaded), settings=settings, attempt=attempt)
@@ -36,6 +40,10 @@ def request_for(
 ) -> Request:
     """``render`` for a job whose code has been looked at."""
     name = registry.known(provider)
+    if isinstance(attempt, bool) or not isinstance(attempt, int) or not 1 <= attempt <= MOST_ATTEMPTS:
+        raise SpecError(f"attempt must be a whole number from 1 to {MOST_ATTEMPTS}, not {shown(attempt)}")
+    if settings is not None and not isinstance(settings, Mapping):
+        raise SpecError(f"settings must be a mapping such as {{'region': 'eu-west-1'}}, not {shown(settings)}")
     chosen = settings_for(name, job.folder, given=settings)
     made = registry.translate(job, context_for(job, chosen, bundle, attempt))
     if not chosen.missing:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+import cloudtrain as ct
 from tests.cli.running import cloudtrain
 
 PROVIDERS = ("sagemaker", "vertex", "azureml")
@@ -74,6 +77,22 @@ def test_all_shows_what_overrides_get_wrong(tmp_path: Path) -> None:
     assert "request" in report["sagemaker"]
     assert "request" in report["vertex"]
     assert [problem["key"] for problem in report["azureml"]["problems"]] == ["overrides.azureml.resources.instance_typ"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"provider": None}, "unknown provider None"),
+        ({"provider": "SageMaker"}, "did you mean 'sagemaker'?"),
+        ({"attempt": 0}, "attempt must be a whole number from 1"),
+        ({"attempt": "1"}, "attempt must be a whole number from 1"),
+        ({"attempt": True}, "attempt must be a whole number from 1"),
+        ({"settings": "region=eu-west-1"}, "settings must be a mapping"),
+    ],
+)
+def test_what_python_gives_wrong_is_said(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ct.SpecError, match=re.escape(said)):
+        ct.render(project(tmp_path), **{"provider": "sagemaker", **wrong})
 
 
 # Where it is written
