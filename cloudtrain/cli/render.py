@@ -125,7 +125,7 @@ def _remark(request: Request, quiet: bool) -> None:
 
 def _print(native: Any, output: str) -> None:
     if output == "yaml":
-        from cloudtrain.providers.azureml.written import as_yaml
+        from cloudtrain.providers.written import as_yaml
 
         click.echo(as_yaml(native, ascii_only=True), nl=False)
     else:

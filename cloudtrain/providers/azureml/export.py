@@ -8,8 +8,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from cloudtrain.providers.azureml.written import as_yaml
 from cloudtrain.providers.base import Export
+from cloudtrain.providers.written import as_yaml
 
 if TYPE_CHECKING:
     from cloudtrain.providers.base import Request

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cloudtrain.providers.azureml.written import as_yaml
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.providers.written import as_yaml
 
 _NAMED = ("inputs", "outputs", "services", "tags", "properties")
 """Mappings from names of the user's: below each, the loader tells apart what is wrong with the key and the value."""

@@ -8,14 +8,15 @@ rest.sh          sends that with curl
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.base import Export
+from cloudtrain.providers.reading import entries, section, text
 from cloudtrain.providers.vertex.environment import PROJECT, REGION
-from cloudtrain.providers.vertex.reading import entries, environment, section, text
+from cloudtrain.providers.vertex.reading import environment
+from cloudtrain.providers.written import as_yaml
 
 if TYPE_CHECKING:
     from cloudtrain.providers.base import Request, Shipped
@@ -30,7 +31,7 @@ def export(request: Request) -> Export:
     here = environment(entries(request.native, "jobSpec", "workerPoolSpecs")[0])
     project, region = here[PROJECT], here[REGION]
     files = {
-        CONFIG: _yaml(section(request.native, "jobSpec")),
+        CONFIG: as_yaml(section(request.native, "jobSpec")),
         WHOLE: json.dumps(request.native, indent=2, ensure_ascii=False) + "\n",
         REST: _rest(project, region),
     }
@@ -69,28 +70,3 @@ def _rest(project: str, region: str) -> str:
             "",
         ]
     )
-
-
-# Words that every reader of YAML, old or new, takes for the text they are; all else is put in quotes.
-_PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z][A-Za-z_]*", re.IGNORECASE)
-
-
-def _yaml(content: Mapping[str, Any]) -> str:
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """Quotes text that looks like something else to some version of YAML."""
-
-    def represent(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
-        style = None if _PLAIN.fullmatch(data) else '"'
-        return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
-
-    Dumper.add_representer(str, represent)
-    return yaml.dump(_unshared(content), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10**6)
-
-
-def _unshared(content: Any) -> Any:
-    """A copy in which nothing is one object in two places: YAML would write an alias."""
-    if isinstance(content, Mapping):
-        return {key: _unshared(value) for key, value in content.items()}
-    return [_unshared(item) for item in content] if isinstance(content, (list, tuple)) else content

@@ -6,10 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from cloudtrain.providers.reading import at
-from cloudtrain.providers.reading import entries as entries
-from cloudtrain.providers.reading import section as section
-from cloudtrain.providers.reading import text as text
+from cloudtrain.providers.reading import at, entries, text
 
 
 def int64(value: Any, *path: str) -> int | None:

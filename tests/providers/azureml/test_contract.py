@@ -89,4 +89,6 @@ def test_the_launcher_finds_every_node(tmp_path: Path, distribution: str) -> Non
         cluster = resolve(env, spec)
         assert (cluster.node, cluster.nodes, cluster.port) == (node, NODES, 6105)
         assert cluster.head == contract.env.get("MASTER_ADDR", cluster.head)
-        assert set(FOUR) <= set(cluster.folders)
+        assert set(FOUR) - {"CLOUDTRAIN_METRICS_DIR"} <= set(cluster.folders)
+        # Object stores take no appending: metrics are kept on the node and brought there at the end.
+        assert cluster.deliveries == {"CLOUDTRAIN_METRICS_DIR": env["CLOUDTRAIN_METRICS_DIR"]}

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from cloudtrain.providers import registry
-from cloudtrain.providers.azureml.written import as_yaml
 from cloudtrain.providers.base import Request
+from cloudtrain.providers.written import as_yaml
 from tests.providers.azureml import vendor
 from tests.providers.azureml.jobs import DATASTORE, GPUS, TRAIN, native, request
 

@@ -14,7 +14,7 @@ import pytest
 
 from cloudtrain.providers import registry
 from cloudtrain.providers.azureml import form, rules, schema
-from cloudtrain.providers.azureml.written import as_yaml
+from cloudtrain.providers.written import as_yaml
 from tests.providers.azureml import vendor
 from tests.providers.azureml.jobs import DATASTORE, TRAIN, changed, native
 

@@ -1,4 +1,4 @@
-"""The form as the YAML file that the vendor's command line and its loader read."""
+"""A request as YAML, for the files that vendors' command lines read and for ``render -o yaml``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SWITCHES = ("y", "n")  # true and false to YAML 1.1, text to PyYAML
 
 
 def as_yaml(native: Mapping[str, Any], *, ascii_only: bool = False) -> str:
-    """YAML that is read back as ``native`` by readers of YAML 1.1 (the vendor's) and 1.2.
+    """YAML that is read back as ``native`` by readers of YAML 1.1 (the vendors') and 1.2.
 
     ``ascii_only``: other letters as escapes, for a terminal that may have no such letters.
     """
