@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.base import Context
-from cloudtrain.providers.identity import fingerprint
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -24,6 +23,7 @@ START_TIMEOUT_SECONDS = 1800.0
 """For all nodes to connect: clouds start them minutes apart (Google's own recipes wait for tens of minutes)."""
 
 FINGERPRINT = "CLOUDTRAIN_FINGERPRINT"
+"""The variable that holds what ``identity.fingerprint`` says of the request without it, overrides included."""
 
 
 def launch_spec(job: Job, context: Context, *, channels: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
@@ -46,6 +46,18 @@ def launch_spec(job: Job, context: Context, *, channels: Mapping[str, Mapping[st
     if channels:
         spec["channels"] = {name: dict(channel) for name, channel in channels.items()}
     return spec
+
+
+def launcher_channels(job: Job, *, downloads: bool) -> dict[str, dict[str, str]]:
+    """The channels of which launch.py gives every node its share, or with ``downloads`` a copy, too.
+
+    For services that mount or copy a folder whole, to every node.
+    """
+    return {
+        name: {"mode": channel.mode or "mount", "shard": channel.shard}
+        for name, channel in job.data.items()
+        if channel.shard == "by-object" or (downloads and channel.mode == "download")
+    }
 
 
 def node_variables(
@@ -87,11 +99,6 @@ def policy(job: Job) -> str:
         "runtime": job.limits.runtime,
     }
     return json.dumps({name: value for name, value in kept.items() if value is not None}, separators=(",", ":"))
-
-
-def fingerprinted(variables: Mapping[str, str], native: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, str]:
-    """The variables with the fingerprint of the whole request, which has to be complete but for them."""
-    return {**variables, FINGERPRINT: fingerprint({"request": native, "variables": dict(variables)}, spec)}
 
 
 def _checkpoint_policy(job: Job) -> dict[str, str]:

@@ -45,15 +45,6 @@ def inputs_of(job: Job) -> dict[str, Any]:
     return {name: _input(channel) for name, channel in job.data.items()}
 
 
-def channels_of(job: Job) -> dict[str, dict[str, str]]:
-    """What launch.py has to see to: the service gives every node all objects."""
-    return {
-        name: {"mode": channel.mode or "mount", "shard": channel.shard}
-        for name, channel in job.data.items()
-        if channel.shard != "replicate"
-    }
-
-
 def outputs_of(job: Job, context: Context) -> dict[str, Any]:
     """The folders of the run, each at a place of its own that the next attempt finds again, and the named outputs.
 

@@ -19,7 +19,7 @@ from cloudtrain.providers.azureml.compute import (
     spot_notes,
 )
 from cloudtrain.providers.azureml.environment import variable_choices, variable_problems, variables_of
-from cloudtrain.providers.azureml.folders import channels_of, command_of, folder_problems, inputs_of, outputs_of
+from cloudtrain.providers.azureml.folders import command_of, folder_problems, inputs_of, outputs_of
 from cloudtrain.providers.azureml.form import IDENTITIES, SCHEMA
 from cloudtrain.providers.azureml.image import environment_of, image_of
 from cloudtrain.providers.azureml.ownership import ownership_problems
@@ -27,8 +27,8 @@ from cloudtrain.providers.azureml.secret import secret_notes, secret_problems
 from cloudtrain.providers.azureml.tags import tag_problems, tags_of
 from cloudtrain.providers.base import Context, Request, Shipped, problems_at
 from cloudtrain.providers.features import refusals
-from cloudtrain.providers.identity import native_name
-from cloudtrain.providers.nodes import fingerprinted, launch_spec
+from cloudtrain.providers.identity import fingerprint, native_name
+from cloudtrain.providers.nodes import FINGERPRINT, launch_spec, launcher_channels
 from cloudtrain.providers.overrides import overridden
 from cloudtrain.spec.problems import JobFileError
 
@@ -49,13 +49,13 @@ def translate(job: Job, context: Context) -> Request:
     image = image_of(job, machine)
     if problems := problems_at(job, _problems(job, context, machine, image)):
         raise JobFileError(problems)
-    spec = launch_spec(job, context, channels=channels_of(job))
+    spec = launch_spec(job, context, channels=launcher_channels(job, downloads=False))
     made = _native(job, context, machine, image)
     native = overridden(job, "azureml", made, ownership_problems)
     return Request(
         provider="azureml",
         name=native_name(context.run_id, context.attempt),
-        native=_with_fingerprint(native, spec),
+        native=_marked(native, spec),
         spec=spec,
         ships=(Shipped("code", f"{CODE}/"), Shipped("spec", f"{CODE}/")),
         chosen=(*machine.chosen, *image.chosen, *shm_choice(job, context, machine), *variable_choices(job, machine)),
@@ -107,7 +107,6 @@ def _description(job: Job) -> str:
     return f"{job.start} on {nodes} node{'s' if nodes > 1 else ''} x {processes} process{'es' if processes > 1 else ''}"
 
 
-def _with_fingerprint(native: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """The variables keep their place."""
-    rest = {key: value for key, value in native.items() if key != "environment_variables"}
-    return {**native, "environment_variables": fingerprinted(native["environment_variables"], rest, spec)}
+def _marked(native: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    variables = {**native["environment_variables"], FINGERPRINT: fingerprint(native, spec)}
+    return {**native, "environment_variables": variables}

@@ -13,7 +13,6 @@ from cloudtrain.providers.base import NodeContract, Request
 from cloudtrain.providers.reading import at, mappings, text, whole
 from cloudtrain.providers.sagemaker.account import partition_of
 from cloudtrain.providers.sagemaker.places import CODE_CHANNEL, SPEC_CHANNEL
-from cloudtrain.providers.sagemaker.region import region_of
 
 _ROOT = "opt/ml"
 _CONFIG = f"{_ROOT}/input/config"
@@ -47,7 +46,7 @@ def node_contract(request: Request, node: int) -> NodeContract:
 
 def _variables(request: Request) -> dict[str, str]:
     """The platform's own, and where the node's /opt/ml is."""
-    region, account = region_of(request.native), text(request.native, "RoleArn").split(":")[4]
+    region, account = request.account["region"], text(request.native, "RoleArn").split(":")[4]
     found = {
         "TRAINING_JOB_NAME": request.name,
         "TRAINING_JOB_ARN": f"arn:{partition_of(region)}:sagemaker:{region}:{account}:training-job/{request.name}",

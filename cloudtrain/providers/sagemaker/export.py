@@ -6,14 +6,13 @@ import json
 import shlex
 
 from cloudtrain.providers.base import Export, Request
-from cloudtrain.providers.sagemaker.region import region_of
 
 FILE = "create-training-job.json"
 
 
 def export(request: Request) -> Export:
     """What ships is copied first: a job whose channels are empty is refused."""
-    region = ["--region", region_of(request.native)]
+    region = ["--region", request.account["region"]]
     copies = [["aws", "s3", "cp", "--recursive", ship.kind, ship.to, *region] for ship in request.ships]
     create = ["aws", "sagemaker", "create-training-job", "--cli-input-json", f"file://{FILE}", *region]
     text = json.dumps(request.native, indent=2) + "\n"

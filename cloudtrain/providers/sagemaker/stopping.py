@@ -79,6 +79,11 @@ def stopping_notes(job: Job, machine: Machine) -> Iterator[str]:
         yield f"limits.pending: kept by cloudtrain while it follows the run ({why})"
     if job.retries.preemption > MOST_RETRIES:
         yield f"retries.preemption: SageMaker itself retries at most {MOST_RETRIES} times, cloudtrain keeps the rest"
+    if job.spot.enabled and "preemption" in job.given().get("retries", {}):
+        yield (
+            "retries.preemption: counts faults of the platform; an interrupted spot job is started again by SageMaker "
+            "itself, however often, until MaxWaitTimeInSeconds"
+        )
 
 
 def _default_wait(job: Job) -> int:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.base import Chosen, Request, Shipped, problems_at
 from cloudtrain.providers.features import refusals
-from cloudtrain.providers.identity import native_name
+from cloudtrain.providers.identity import fingerprint, native_name
 from cloudtrain.providers.machine import machine_for, network_choices
-from cloudtrain.providers.nodes import fingerprinted, launch_spec
+from cloudtrain.providers.nodes import FINGERPRINT, launch_spec
 from cloudtrain.providers.overrides import overridden
 from cloudtrain.providers.sagemaker.account import account_notes, account_problems, vpc_of
 from cloudtrain.providers.sagemaker.capabilities import CAPABILITIES
@@ -70,6 +70,7 @@ def translate(job: Job, context: Context) -> Request:
         ships=(Shipped("code", places.code), Shipped("spec", places.spec)),
         chosen=tuple(_chosen(job, machine, image)),
         notes=tuple(_notes(job, context, machine, image)),
+        account={"region": context.settings["region"]},
     )
 
 
@@ -125,12 +126,7 @@ def _resources(job: Job, context: Context, machine: Machine) -> dict[str, Any]:
 
 
 def _marked(native: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """The request with its fingerprint. Overrides may have put anything in the environment's place: that stays."""
-    environment = native.get("Environment")
-    if not isinstance(environment, dict):
-        return native
-    rest = {field: value for field, value in native.items() if field != "Environment"}
-    return {**native, "Environment": fingerprinted(environment, rest, spec)}
+    return {**native, "Environment": {**native["Environment"], FINGERPRINT: fingerprint(native, spec)}}
 
 
 def _chosen(job: Job, machine: Machine, image: Image) -> Iterator[Chosen]:

@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.base import Export
-from cloudtrain.providers.reading import entries, section, text
-from cloudtrain.providers.vertex.environment import PROJECT, REGION
-from cloudtrain.providers.vertex.reading import environment
+from cloudtrain.providers.reading import section, text
 from cloudtrain.providers.written import as_yaml
 
 if TYPE_CHECKING:
@@ -28,8 +26,7 @@ _LONGEST_LABEL = 63
 
 def export(request: Request) -> Export:
     """The files and commands."""
-    here = environment(entries(request.native, "jobSpec", "workerPoolSpecs")[0])
-    project, region = here[PROJECT], here[REGION]
+    project, region = request.account["project"], request.account["region"]
     files = {
         CONFIG: as_yaml(section(request.native, "jobSpec")),
         WHOLE: json.dumps(request.native, indent=2, ensure_ascii=False) + "\n",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.base import Chosen, Context, Request, Shipped, problems_at
 from cloudtrain.providers.features import refusals
-from cloudtrain.providers.identity import native_name
+from cloudtrain.providers.identity import fingerprint, native_name
 from cloudtrain.providers.machine import Machine, machine_for, network_choices
-from cloudtrain.providers.nodes import FINGERPRINT, fingerprinted, launch_spec
+from cloudtrain.providers.nodes import FINGERPRINT, launch_spec, launcher_channels
 from cloudtrain.providers.overrides import overridden
 from cloudtrain.providers.reading import text
 from cloudtrain.providers.vertex.capabilities import CAPABILITIES
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from cloudtrain.spec.problems import Path
 
 
+ACCOUNT = ("project", "region")
+
+
 def translate(job: Job, context: Context) -> Request:
     """The CustomJob for one attempt of ``job``. Raises JobFileError with all that Vertex AI cannot do."""
     machine = machine_for(job, "vertex")
@@ -48,16 +51,17 @@ def translate(job: Job, context: Context) -> Request:
     if found:
         raise JobFileError(problems_at(job, found))
     places = places_of(job, context)
-    spec = launch_spec(job, context, channels=_left_to_the_launcher(job))
+    spec = launch_spec(job, context, channels=launcher_channels(job, downloads=True))
     native = overridden(job, "vertex", _custom_job(job, context, machine, image.uri, places), ownership_problems)
     return Request(
         provider="vertex",
         name=native_name(context.run_id, context.attempt),
-        native=_marked(native, fingerprinted({}, native, spec)[FINGERPRINT]),
+        native=_marked(native, fingerprint(native, spec)),
         spec=spec,
         ships=(Shipped("code", places.code), Shipped("spec", places.spec)),
         chosen=tuple(_chosen(job, context, machine, image)),
-        notes=(*machine.notes, *image.notes, *_notes(native, machine)),
+        notes=(*machine.notes, *image.notes, *_notes(job, native, machine)),
+        account={name: context.settings[name] for name in ACCOUNT},
     )
 
 
@@ -96,20 +100,11 @@ def _account(context: Context) -> dict[str, str]:
     return {field: context.settings[name] for field, name in fields.items() if context.settings[name]}
 
 
-def _left_to_the_launcher(job: Job) -> dict[str, dict[str, str]]:
-    """Buckets are mounted by the service, whole: copying and sharing out is what launch.py has to do."""
-    return {
-        name: {"mode": channel.mode or "mount", "shard": channel.shard}
-        for name, channel in job.data.items()
-        if channel.mode == "download" or channel.shard == "by-object"
-    }
-
-
-def _marked(native: dict[str, Any], fingerprint: str) -> dict[str, Any]:
+def _marked(native: dict[str, Any], mark: str) -> dict[str, Any]:
     """The request with its fingerprint in the environment of every pool that runs our launcher."""
     for pool in native["jobSpec"]["workerPoolSpecs"]:
         if PROJECT in environment(pool):
-            pool["containerSpec"]["env"].append(variable(FINGERPRINT, fingerprint))
+            pool["containerSpec"]["env"].append(variable(FINGERPRINT, mark))
     return native
 
 
@@ -124,7 +119,16 @@ def _chosen(job: Job, context: Context, machine: Machine, image: Image) -> Itera
     yield from network_choices(job, machine)
 
 
-def _notes(native: dict[str, Any], machine: Machine) -> Iterator[str]:
+def _notes(job: Job, native: dict[str, Any], machine: Machine) -> Iterator[str]:
+    row = machine.instance
     on_demand = text(native, "jobSpec", "scheduling", "strategy") not in ("SPOT", "FLEX_START")
-    if on_demand and machine.instance is not None and not machine.instance.on_demand:
-        yield f"{machine.name} {machine.instance.note}; this job asks for neither: set spot.enabled"
+    if on_demand and row is not None and not row.on_demand:
+        yield f"{row.name} {row.note}; this job asks for neither: set spot.enabled"
+    if row is not None and row.rdma and job.resources.nodes > 1:
+        yield f"{row.rdma} of {row.name} is used only if the image brings it; {_who_sets_up(row.rdma)}"
+
+
+def _who_sets_up(rdma: str) -> str:
+    """NCCL's plugin for RDMA comes with a script that launch.py knows; for TCPX and TCPXO no source gives settings."""
+    known = rdma == "RDMA"
+    return "launch.py runs /usr/local/gib/scripts/set_nccl_env.sh" if known else "cloudtrain sets no variables for it"

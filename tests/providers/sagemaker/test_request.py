@@ -176,6 +176,14 @@ def test_faults_of_the_platform_are_retried_natively(wanted: int, sent: int | No
     assert any("retries.preemption" in note for note in request.notes) == (wanted > 30)
 
 
+def test_that_spot_jobs_are_repeated_however_often_is_said() -> None:
+    """There is no field for a number of interruptions: the service goes on until the wait is over."""
+    told = request_of(GPU, spot={"enabled": True}, retries={"preemption": 0})
+    assert "RetryStrategy" not in told.native
+    assert any("however often" in note for note in told.notes)
+    assert not any("however often" in note for note in request_of(GPU, spot={"enabled": True}).notes)
+
+
 def test_tags_hold_the_run() -> None:
     native = native_of(GPU, tags={"team": "vision", "Größe": "10 m²"})
     tags = {tag["Key"]: tag["Value"] for tag in native["Tags"]}

@@ -149,6 +149,17 @@ def test_a_small_h100_machine_without_spot_is_remarked_on() -> None:
     assert not requested(CPU, resources={"instance": "a3-highgpu-2g"}, spot={"enabled": True}).notes[1:]
 
 
+@pytest.mark.parametrize(
+    ("instance", "said"),
+    [("a3-highgpu-8g", "sets no variables"), ("a3-ultragpu-8g", "set_nccl_env.sh"), ("g2-standard-4", "")],
+)
+def test_what_the_fast_network_wants_of_the_image_is_said(instance: str, said: str) -> None:
+    request = requested(CPU, resources={"instance": instance, "nodes": 2})
+    notes = [note for note in request.notes if "only if the image brings it" in note]
+    assert [said in note for note in notes] == ([True] if said else [])
+    assert not any("image brings" in note for note in requested(CPU, resources={"instance": instance}).notes)
+
+
 def test_the_prebuilt_image_is_taken_with_a_warning() -> None:
     request = requested({"name": "digits", "entry": "train.py", "resources": {"instance": "g2-standard-8"}})
     image = pools(request)[0]["containerSpec"]["imageUri"]
