@@ -58,7 +58,9 @@ _LAUNCHER_OWNS = (
 _INSIDE = r"(?![/~])(?!(?:.*/)?\.\.(?:/|$))[^\\:\x00-\x1f]*[^\\:/\x00-\x1f]"  # a relative path that stays inside
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 
-_SECRET = ByProvider(Text(), of_local=Text(f"env:{_VARIABLE}", "must name a variable of your own shell, as env:NAME"))
+_SECRET = ByProvider(
+    Text(), of_local=Text(f"env:{_VARIABLE}", "must name a variable of your own shell, as env:NAME", hidden=True)
+)
 
 
 class _Variables(Named):

@@ -175,9 +175,9 @@ def test_values_per_provider() -> None:
         "data.x.uri.sagmaker: unknown provider, did you mean 'sagemaker'?"
     ]
     assert refusal(data={"x": {"uri": {}}})[0].startswith("data.x.uri: is empty")
-    assert refusal(environment={"secrets": {"KEY": {"local": "hunter2"}}})[0].startswith(
+    assert refusal(environment={"secrets": {"KEY": {"local": "hunter2"}}}) == [  # what might be the secret is not shown
         "environment.secrets.KEY.local: must name a variable of your own shell, as env:NAME"
-    )
+    ]
 
 
 @pytest.mark.parametrize("name", ["RANK", "WORLD_SIZE", "MASTER_ADDR", "NODE_RANK", "CLOUDTRAIN_X", "PET_NNODES"])

@@ -80,11 +80,12 @@ class Annotation:
 class Text(Annotation):
     """Text. ``pattern`` must match all of it; ``must`` is the sentence for text that does not.
 
-    ``as_written``: any scalar of a file is taken by its text, ``null`` and ``true`` too.
+    ``as_written``: any scalar of a file is taken by its text, ``null`` and ``true`` too. ``hidden``: text that does not
+    match is not shown, since it might be a secret.
     """
 
-    def __init__(self, pattern: str = "", must: str = "", as_written: bool = False) -> None:
-        self.pattern, self.must, self.as_written = pattern, must, as_written
+    def __init__(self, pattern: str = "", must: str = "", as_written: bool = False, hidden: bool = False) -> None:
+        self.pattern, self.must, self.as_written, self.hidden = pattern, must, as_written, hidden
 
     def check(self, value: object) -> str:
         if self.as_written and isinstance(value, Plain) and not value:
@@ -95,7 +96,7 @@ class Text(Annotation):
             raise wrong(f"must be text, not {kind(value)}")
         refuse_unusable(value)
         if self.pattern and not re.fullmatch(self.pattern, value):
-            raise wrong(f"{self.must}, not {kind(value)}")
+            raise wrong(self.must if self.hidden else f"{self.must}, not {kind(value)}")
         return str(value)
 
     def schema(self) -> dict[str, Any]:
