@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudtrain.catalog.instances import Instance, NoInstance, choose, instances, rows_of
 from cloudtrain.catalog.network import network_settings
 from cloudtrain.errors import did_you_mean
-from cloudtrain.providers.base import Chosen
+from cloudtrain.providers.base import Chosen, at_value
+from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.spec.fields import Provider
     from cloudtrain.spec.problems import Path
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+"""What any cloud's machine types are called."""
 
 
 class Machine(NamedTuple):
@@ -60,6 +65,9 @@ def _chosen(job: Job, provider: Provider) -> Machine:
 
 def _named(job: Job, provider: Provider, name: str) -> Machine:
     rows = rows_of(provider, name)
+    if not rows and not re.fullmatch(_NAME, name):
+        path = at_value(("resources", "instance"), job.resources.instance, provider)
+        return Machine("", None, problems=((path, f"{shown(name)} is no name of a machine type"),))
     if not rows:
         near = did_you_mean(name, [row.name for row in instances(provider)])
         return Machine(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from cloudtrain.providers.base import at_value
 from cloudtrain.spec.fields import for_provider
+from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -32,5 +34,23 @@ def unusable_places(job: Job, provider: Provider, example: str, flaw_of: FlawOf)
         uri = for_provider(given, provider)
         if uri is None:
             yield path, f"names no place for {provider}; give {'.'.join(path)}.{provider}, such as {example}"
-        elif flaw := flaw_of(uri, written):
+        elif flaw := flaw_of(uri, written) or _odd(uri):
             yield at_value(path, given, provider), flaw
+
+
+_CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
+_DOTS = r"://[^/]*/(?:.*/)?\.{1,2}(?:/|$)"
+_LONGEST = 1000
+"""Of the path in a bucket or container, in bytes: the names of objects have 1024 at most with all providers."""
+
+
+def _odd(uri: str) -> str | None:
+    """What names an object in a store, but no folder that all tools on the way and a node's file system would find."""
+    if not uri.isprintable() and re.search(_CONTROL, uri):
+        return f"{shown(uri)} holds a control character"
+    if "/." in uri and re.search(_DOTS, uri):
+        return f"{shown(uri)} has a . or .. step, which no store follows and every file system does"
+    size = len(uri.partition("://")[2].partition("/")[2].encode())
+    if size > _LONGEST:
+        return f"has {size} bytes behind the bucket, at most {_LONGEST}: the names of the files below it count, too"
+    return None

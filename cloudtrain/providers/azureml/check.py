@@ -8,6 +8,7 @@ from typing import Any
 from cloudtrain.providers.azureml import rules, schema
 from cloudtrain.providers.base import NativeCheck, NativeProblem
 from cloudtrain.providers.registry import EXTRAS
+from cloudtrain.providers.vendor import skipped
 
 
 def check(native: Mapping[str, Any]) -> NativeCheck:
@@ -15,9 +16,8 @@ def check(native: Mapping[str, Any]) -> NativeCheck:
     ruled = rules.problems(native)
     try:
         loader = schema.problems(native)
-    except ImportError:
-        skipped = f"azure-ai-ml, whose loader knows every field, is missing: {EXTRAS['azureml']}"
-        return NativeCheck(ruled, skipped)
+    except ImportError as error:
+        return NativeCheck(ruled, skipped(error, "azure-ai-ml", "the vendor's own loader", EXTRAS["azureml"]))
     if not loader:  # fields that a newer version of the form has
         return NativeCheck(tuple(found for found in ruled if not found.message.startswith("unknown field")))
     return NativeCheck((*ruled, *_unsaid(loader, ruled)))

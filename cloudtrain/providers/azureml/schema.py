@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cloudtrain.errors import MissingError
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.providers.vendor import importing
 from cloudtrain.providers.written import as_yaml
 
 _NAMED = ("inputs", "outputs", "services", "tags", "properties")
@@ -27,11 +29,15 @@ def problems(native: Mapping[str, Any]) -> tuple[NativeProblem, ...]:
     """What the loader refuses. Raises ImportError without the vendor's package."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the vendor's package, on what it imports
-        from azure.ai.ml import load_job
-        from marshmallow import ValidationError
+        with importing():
+            from azure.ai.ml import load_job
+            from marshmallow import ValidationError
 
         try:
-            _load(native, load_job)
+            with _written(native) as file, _quiet():
+                load_job(file)
+        except MissingError:
+            raise
         except Exception as error:  # noqa: BLE001 - what it raises is of several families, and some of Python's own
             nested = next((found for found in _chain(error) if isinstance(found, ValidationError)), None)
             if nested is None or not isinstance(nested.messages, dict):
@@ -40,12 +46,20 @@ def problems(native: Mapping[str, Any]) -> tuple[NativeProblem, ...]:
     return ()
 
 
-def _load(native: Mapping[str, Any], load: Callable[..., Any]) -> Any:
-    with tempfile.TemporaryDirectory(prefix="cloudtrain-") as folder, _quiet():
-        Path(folder, "code").mkdir()
-        file = Path(folder, "job.yml")
+@contextmanager
+def _written(native: Mapping[str, Any]) -> Iterator[Path]:
+    """The form as a file, for as long as it is needed. Raises MissingError where no file can be made."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="cloudtrain-")
+        Path(folder.name, "code").mkdir()
+        file = Path(folder.name, "job.yml")
         file.write_text(as_yaml(native), encoding="utf-8")
-        return load(file)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        hint = "Set TMPDIR to a folder that can be written: azure-ai-ml reads requests from files."
+        raise MissingError(f"cannot write to {tempfile.gettempdir()}: {reason}", hint=hint) from error
+    with folder:
+        yield file
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 from cloudtrain.providers.base import NativeCheck
 from cloudtrain.providers.registry import EXTRAS
 from cloudtrain.providers.sagemaker import rules, schema
+from cloudtrain.providers.vendor import skipped
 
 
 def check(native: Mapping[str, Any]) -> NativeCheck:
@@ -15,9 +16,6 @@ def check(native: Mapping[str, Any]) -> NativeCheck:
     ours = list(rules.problems(native))
     try:
         modelled = list(schema.problems(native))
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "botocore":
-            raise
-        skipped = f"not checked against the service's own model, which botocore holds: {EXTRAS['sagemaker']}"
-        return NativeCheck(tuple(ours), skipped)
+    except ImportError as error:
+        return NativeCheck(tuple(ours), skipped(error, "botocore", "the service's own model", EXTRAS["sagemaker"]))
     return NativeCheck(tuple(dict.fromkeys([*modelled, *ours])))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SCHEME = "s3://"
 LONGEST_URI = 1024
+_RUN = 52
+"""The name of a run, with a slash."""
 
 INPUT = "/opt/ml/input/data"
 CHECKPOINTS = "/opt/ml/checkpoints"
@@ -61,7 +63,7 @@ def folder(uri: str) -> str:
 
 def place_problems(job: Job) -> Iterator[tuple[Path, str]]:
     """Data, outputs and checkpoints that have no place in S3."""
-    return unusable_places(job, "sagemaker", f"{SCHEME}bucket/folder/", lambda uri, _: flaw_of(uri))
+    return unusable_places(job, "sagemaker", f"{SCHEME}bucket/folder/", _flaw_of)
 
 
 def place_notes(job: Job) -> Iterator[str]:
@@ -72,17 +74,16 @@ def place_notes(job: Job) -> Iterator[str]:
         yield f"{', '.join(open_ended)}: taken as a folder, with / at its end; S3 would match every key that begins so"
 
 
-def flaw_of(uri: str) -> str | None:
-    """Why ``uri`` is no folder in S3; None if it is one."""
+def _flaw_of(uri: str, written: bool) -> str | None:
+    """Why ``uri`` is no folder in S3; None if it is one. Below that of checkpoints every run has its own."""
     if not uri.startswith(SCHEME):
         return f"must be a folder in S3 such as {SCHEME}bucket/folder/, not {shown(uri)}{_file_system(uri)}"
-    bucket, _, key = uri.removeprefix(SCHEME).partition("/")
+    bucket = uri.removeprefix(SCHEME).partition("/")[0]
     if not re.fullmatch(_BUCKET, bucket):
         return f"{shown(bucket)} is no bucket: letters, digits, . _ and -, a letter or digit first and last"
-    if any(letter < " " or letter == "\x7f" for letter in key):
-        return f"{shown(uri)} holds a control character"
-    if len(folder(uri)) > LONGEST_URI:
-        return f"has {len(folder(uri))} characters, at most {LONGEST_URI}"
+    longest = LONGEST_URI - _RUN if written else LONGEST_URI
+    if len(folder(uri)) > longest:
+        return f"has {len(folder(uri))} characters, at most {longest}"
     return None
 
 

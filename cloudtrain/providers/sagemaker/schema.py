@@ -14,6 +14,7 @@ from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.sagemaker.patterns import python_pattern
 from cloudtrain.providers.sagemaker.wording import long_key, too_little, too_much
+from cloudtrain.providers.vendor import importing
 from cloudtrain.spec.problems import shown
 
 Step = tuple[str | int, ...]
@@ -25,14 +26,15 @@ _FEW = 12
 
 
 def problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
-    """What the model does not allow. Raises ModuleNotFoundError without botocore."""
+    """What the model does not allow. Raises ImportError without botocore."""
     yield from _checked(native, _REQUEST, ())
 
 
 @cache
 def shapes() -> Mapping[str, Shape]:
     """The shapes of the service, from botocore's own files alone (a user's ``~/.aws/models`` might say otherwise)."""
-    from botocore.loaders import Loader
+    with importing():
+        from botocore.loaders import Loader
 
     loader = Loader(extra_search_paths=[Loader.BUILTIN_DATA_PATH], include_default_search_paths=False)
     model: dict[str, Any] = loader.load_service_model("sagemaker", "service-2")

@@ -7,6 +7,7 @@ from typing import Any
 
 from cloudtrain.providers.base import NativeCheck
 from cloudtrain.providers.registry import EXTRAS
+from cloudtrain.providers.vendor import skipped
 from cloudtrain.providers.vertex import rules
 from cloudtrain.providers.vertex.schema import schema_problems
 
@@ -16,8 +17,9 @@ def check(native: Mapping[str, Any]) -> NativeCheck:
     ruled = rules.problems(native)
     try:
         typed = schema_problems(native)
-    except ImportError:
-        skipped = f"field names and types were not checked: google-cloud-aiplatform is missing; {EXTRAS['vertex']}"
-        return NativeCheck(tuple(ruled), skipped)
+    except ImportError as error:
+        return NativeCheck(
+            tuple(ruled), skipped(error, "google-cloud-aiplatform", "its field names and types", EXTRAS["vertex"])
+        )
     known = {problem.path for problem in typed}
     return NativeCheck((*typed, *(problem for problem in ruled if problem.path not in known)))

@@ -82,8 +82,6 @@ def flaw_of(uri: str, *, writes: bool = False) -> str | None:
     steps = path.removesuffix("/").split("/") if path else []
     if any(step in ("", ".", "..") for step in steps):
         return f"{shown(uri)} has an empty, . or .. step, which a mounted bucket cannot show"
-    if re.search(r"[\x00-\x1f\x7f]", path):
-        return f"{shown(uri)} holds a control character"
     if "*" in path:
         return f"{shown(uri)} must name one folder: * is not expanded"
     if writes and ":" in path:

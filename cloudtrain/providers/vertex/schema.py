@@ -14,6 +14,7 @@ from typing import Any
 
 from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.providers.vendor import importing
 from cloudtrain.providers.vertex.scheduling import LONGEST
 from cloudtrain.spec.problems import shown
 
@@ -35,7 +36,8 @@ def custom_job_type() -> Any:
     """The protobuf class of CustomJob. Raises ImportError without the vendor's package."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Google's packages warn on import of Python versions near their end
-        from google.cloud.aiplatform_v1.types.custom_job import CustomJob
+        with importing():
+            from google.cloud.aiplatform_v1.types.custom_job import CustomJob
     return CustomJob.pb()
 
 

@@ -1,0 +1,115 @@
+"""What no provider can use: odd places and machine names; and vendors' packages that are broken, or have no place."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cloudtrain.job import Job
+from cloudtrain.providers import registry
+from cloudtrain.spec.problems import JobFileError
+from tests.providers.contexts import PROVIDERS, context
+
+ROOTS = {"sagemaker": "s3://bucket/", "vertex": "gs://bucket/", "azureml": "azureml://datastores/d/paths/"}
+PACKAGES = {"sagemaker": "botocore", "vertex": "google.cloud.aiplatform_v1", "azureml": "azure.ai.ml"}
+BREAKS = """
+import sys
+class Broken:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            raise TypeError("Descriptors cannot be created directly.")
+sys.meta_path.insert(0, Broken())
+"""
+
+
+def refused(provider: str, **fields: Any) -> list[str]:
+    job = Job(name="digits", entry="train.py", **fields)
+    with pytest.raises(JobFileError) as raised:
+        registry.translate(job, context(job, provider))
+    found = [str(problem) for problem in raised.value.problems]
+    assert all(text.isprintable() for text in found)
+    return found
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("a/../../b/", ". or .. step"),
+        ("./a/", ". or .. step"),
+        ("a/..", ". or .. step"),
+        ("a\rb/", "control character"),
+        ("a\x7fb/", "control character"),
+        ("a\u2028b/", "control character"),
+        ("ü" * 501 + "/", "at most"),
+    ],
+)
+def test_a_place_that_is_no_folder_everywhere_is_refused_wherever_it_stands(
+    provider: str, path: str, said: str
+) -> None:
+    uri = {provider: ROOTS[provider] + path}
+    found = refused(provider, data={"d": {"uri": uri}}, outputs={"o": uri}, checkpoint={"uri": uri})
+    for key in ("data.d.uri", "outputs.o", "checkpoint.uri"):
+        assert [text for text in found if text.startswith(f"{key}.{provider}: ") and said in text], (key, found)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("path", ["a b/", "a.b/..c/.d/e../", "ü/漢/", "'\"`\\$(x)/", "..."])
+def test_odd_places_that_are_folders_are_taken(provider: str, path: str) -> None:
+    job = Job(name="digits", entry="train.py", data={"d": {"uri": {provider: ROOTS[provider] + path}}})
+    registry.translate(job, context(job, provider))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[31mred", "a b", "a,b", "$(x)", "ü", "x" * 101, "-x"])
+def test_what_is_no_machine_type_is_refused(provider: str, name: str) -> None:
+    (text,) = refused(provider, resources={"instance": {provider: name}})
+    assert text.startswith(f"resources.instance.{provider}: ")
+    assert text.endswith("is no name of a machine type")
+
+
+def test_checkpoints_leave_room_for_the_folder_of_the_run() -> None:
+    """1024 characters, SageMaker's limit, with the longest name of a job."""
+    fits = "s3://bucket/" + "x" * (1024 - 12 - 1 - 52)
+    job = Job(name="a" * 40, entry="train.py", checkpoint={"uri": fits})
+    made = registry.translate(job, context(job, "sagemaker")).native
+    assert len(made["CheckpointConfig"]["S3Uri"]) == 1024
+    assert "at most 972" in refused("sagemaker", checkpoint={"uri": fits + "x"})[0]
+
+
+def validated(folder: Path, provider: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    (folder / "train.py").touch()
+    file = folder / "job.yaml"
+    file.write_text("name: digits\nentry: train.py\n")
+    program = "from cloudtrain.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", program, "validate", str(file), "--provider", provider],
+        env={**os.environ, **environ}, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_vendors_package_that_is_broken_skips_its_check_and_says_why(tmp_path: Path, provider: str) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(BREAKS.format(name=PACKAGES[provider]))
+    done = validated(tmp_path, provider, PYTHONPATH=str(site))
+    assert done.returncode == 0, done.stderr
+    assert "cannot be loaded ('TypeError: Descriptors cannot be created directly.')" in done.stderr
+    assert f"pip install 'cloudtrain[{provider}]'" in done.stderr
+
+
+def test_no_place_for_the_file_that_azure_reads_is_no_fault_of_the_job(tmp_path: Path) -> None:
+    pytest.importorskip("azure.ai.ml")
+    program = (
+        "import tempfile; tempfile.tempdir = '/proc/nowhere'; from cloudtrain.providers import registry;"
+        "registry.check('azureml', {})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert "MissingError: cannot write to /proc/nowhere: No such file or directory" in done.stderr
+    assert "Set TMPDIR" in done.stderr
