@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 DEFAULT_RUNTIME = "7d"
 """What the service takes when nothing is said; sent all the same, so that the request says when the job ends."""
 _DEFAULT_SECONDS = 7 * 86_400
+_REPEATS, _SPOT_REPEATS = 3, 6
+"""How often the service itself starts a job again (Google's pages on the training service and on Spot VMs)."""
 LONGEST = 315_576_000_000
 """Seconds that a protobuf Duration can hold: ten thousand years."""
 
@@ -34,6 +36,13 @@ def scheduling_of(job: Job) -> dict[str, Any]:
     if not repeats:
         scheduling["disableRetries"] = True
     return scheduling
+
+
+def repeat_notes(job: Job) -> Iterator[str]:
+    """Vertex AI has a switch and no number."""
+    if job.retries.preemption and "preemption" in job.given().get("retries", {}):
+        times = _SPOT_REPEATS if job.spot.enabled else _REPEATS
+        yield f"retries.preemption: Vertex AI itself repeats a lost job up to {times} times, whatever the number; only 0 stops it"
 
 
 def runtime_problems(job: Job) -> Iterator[tuple[Path, str]]:

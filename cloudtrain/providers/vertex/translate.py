@@ -30,7 +30,7 @@ from cloudtrain.providers.vertex.ownership import ownership_problems
 from cloudtrain.providers.vertex.places import Places, mounted, place_problems, places_of
 from cloudtrain.providers.vertex.pools import LEAST_DISK, accelerator_problems, disk_problems, variable, worker_pools
 from cloudtrain.providers.vertex.reading import environment
-from cloudtrain.providers.vertex.scheduling import DEFAULT_RUNTIME, runtime_problems, scheduling_of
+from cloudtrain.providers.vertex.scheduling import DEFAULT_RUNTIME, repeat_notes, runtime_problems, scheduling_of
 from cloudtrain.providers.vertex.secret import secret_problems
 from cloudtrain.spec.problems import JobFileError
 
@@ -120,6 +120,7 @@ def _chosen(job: Job, context: Context, machine: Machine, image: Image) -> Itera
 
 
 def _notes(job: Job, native: dict[str, Any], machine: Machine) -> Iterator[str]:
+    yield from repeat_notes(job)
     row = machine.instance
     on_demand = text(native, "jobSpec", "scheduling", "strategy") not in ("SPOT", "FLEX_START")
     if on_demand and row is not None and not row.on_demand:

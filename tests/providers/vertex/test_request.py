@@ -101,6 +101,14 @@ def test_vertex_repeats_a_job_unless_preemptions_are_not_to_be_repeated(
     assert requested(GPU, **changes).native["jobSpec"]["scheduling"] == {"timeout": "604800s", **expected}
 
 
+@pytest.mark.parametrize(("spot", "times"), [(False, "3 times"), (True, "6 times")])
+def test_that_vertex_counts_repeats_itself_is_said(spot: bool, times: str) -> None:
+    told = requested(GPU, retries={"preemption": 1}, spot={"enabled": spot}).notes
+    assert any(note.startswith("retries.preemption") and times in note for note in told)
+    for other in (requested(GPU), requested(GPU, retries={"preemption": 0})):
+        assert not any(note.startswith("retries.preemption") for note in other.notes)
+
+
 def test_what_vertex_has_no_field_for_travels_as_policy() -> None:
     request = requested(GPU, spot={"enabled": True, "max_wait": "9h"}, limits={"pending": "2h", "cost_usd": 5})
     policy = json.loads(variables(request)["CLOUDTRAIN_POLICY"])
