@@ -42,7 +42,8 @@ def repeat_notes(job: Job) -> Iterator[str]:
     """Vertex AI has a switch and no number."""
     if job.retries.preemption and "preemption" in job.given().get("retries", {}):
         times = _SPOT_REPEATS if job.spot.enabled else _REPEATS
-        yield f"retries.preemption: Vertex AI itself repeats a lost job up to {times} times, whatever the number; only 0 stops it"
+        told = f"Vertex AI itself repeats a lost job up to {times} times, whatever the number; only 0 stops it"
+        yield f"retries.preemption: {told}"
 
 
 def runtime_problems(job: Job) -> Iterator[tuple[Path, str]]:
