@@ -1,10 +1,10 @@
-"""The places that a job names: where data is read, and where outputs and checkpoints are written."""
+"""Places: those that a job names for data, outputs and checkpoints, and those of a run's own files."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cloudtrain.providers.base import at_value
 from cloudtrain.spec.fields import for_provider
@@ -12,8 +12,34 @@ from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
+    from cloudtrain.providers.base import Context
     from cloudtrain.spec.fields import PerProvider, Provider
     from cloudtrain.spec.problems import Path
+
+
+class Places(NamedTuple):
+    """Where the files of a run lie in a bucket: URIs of folders, each with a slash at its end."""
+
+    code: str
+    """Shared by all runs with equal code."""
+    run: str
+    """All that the run writes: a folder for each attempt, or for each kind of result."""
+    checkpoints: str
+
+    @property
+    def spec(self) -> str:
+        return f"{self.run}spec/"
+
+
+def places_in_bucket(job: Job, context: Context, provider: Provider, scheme: str) -> Places:
+    """Those of ``job``, which has been checked."""
+    root = f"{scheme}{context.settings['bucket']}/{context.settings['prefix']}"
+    run = f"{root}/runs/{context.run_id}/"
+    kept = job.checkpoint.uri_for(provider)
+    # Whatever lies in the folder is what a job goes on from, wanted or not: so every run has one of its own.
+    checkpoints = f"{kept.rstrip('/')}/{context.run_id}/" if kept else f"{run}checkpoints/"
+    return Places(f"{root}/code/{context.code}/", run, checkpoints)
+
 
 FlawOf = Callable[[str, bool], "str | None"]
 """Why a place cannot be read, or with True written to; None if it can."""

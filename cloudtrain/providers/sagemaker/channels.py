@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.providers.sagemaker.places import CODE_CHANNEL, OURS, SPEC_CHANNEL, Places, folder
+from cloudtrain.providers.sagemaker.places import CODE_CHANNEL, OURS, SPEC_CHANNEL, folder
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
+    from cloudtrain.providers.places import Places
     from cloudtrain.spec.problems import Path
 
 MOST = 20

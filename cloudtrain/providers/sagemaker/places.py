@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from cloudtrain.providers.places import unusable_places
+from cloudtrain.providers.places import Places, places_in_bucket, unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -32,28 +32,9 @@ SPEC = f"{INPUT}/{SPEC_CHANNEL}/spec.json"
 _BUCKET = r"[A-Za-z0-9]([A-Za-z0-9._-]{,253}[A-Za-z0-9])?"  # capitals and _ are in old names of us-east-1
 
 
-class Places(NamedTuple):
-    """Folders as s3:// URIs, each with a slash at its end."""
-
-    code: str
-    """Shared by all runs with equal code."""
-    run: str
-    """All that the run writes; SageMaker puts a folder with the name of the attempt there."""
-    checkpoints: str
-
-    @property
-    def spec(self) -> str:
-        return f"{self.run}spec/"
-
-
 def places_of(job: Job, context: Context) -> Places:
     """Where this run's files lie. The job has been checked."""
-    root = f"{SCHEME}{context.settings['bucket']}/{context.settings['prefix']}"
-    run = f"{root}/runs/{context.run_id}/"
-    kept = job.checkpoint.uri_for("sagemaker")
-    # Whatever lies in the folder is what a job goes on from, wanted or not: so every run has one of its own.
-    checkpoints = f"{folder(kept)}{context.run_id}/" if kept else f"{run}checkpoints/"
-    return Places(f"{root}/code/{context.code}/", run, checkpoints)
+    return places_in_bucket(job, context, "sagemaker", SCHEME)
 
 
 def folder(uri: str) -> str:

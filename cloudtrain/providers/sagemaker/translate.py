@@ -23,7 +23,7 @@ from cloudtrain.providers.sagemaker.environment import environment_of, environme
 from cloudtrain.providers.sagemaker.image import algorithm_of, image_of
 from cloudtrain.providers.sagemaker.isolation import isolation_problems
 from cloudtrain.providers.sagemaker.ownership import ownership_problems
-from cloudtrain.providers.sagemaker.places import CHECKPOINTS, Places, place_notes, place_problems, places_of
+from cloudtrain.providers.sagemaker.places import CHECKPOINTS, place_notes, place_problems, places_of
 from cloudtrain.providers.sagemaker.secret import secret_problems
 from cloudtrain.providers.sagemaker.stopping import (
     retries_of,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cloudtrain.providers.base import Context
     from cloudtrain.providers.image import Image
     from cloudtrain.providers.machine import Machine
+    from cloudtrain.providers.places import Places
     from cloudtrain.spec.problems import Path
 
 

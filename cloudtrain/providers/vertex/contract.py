@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cloudtrain.providers.base import NodeContract
 from cloudtrain.providers.reading import entries, text
 from cloudtrain.providers.vertex.expansion import expanded
-from cloudtrain.providers.vertex.places import MOUNT, SCHEME, mounted
+from cloudtrain.providers.vertex.places import FOLDERS, MOUNT, SCHEME, mounted
 from cloudtrain.providers.vertex.reading import int64
 
 if TYPE_CHECKING:
@@ -31,12 +31,6 @@ _STATUS_PORT = 6000
 _ROLES = ("chief", "worker", "ps", "evaluator")
 """TensorFlow's names of the pools."""
 _OURS = ("CLOUDTRAIN_SPEC", "CLOUDTRAIN_CODE")
-_FIXED = {
-    "CLOUDTRAIN_CHECKPOINT_DIR": "checkpoints",
-    "CLOUDTRAIN_MODEL_DIR": "model",
-    "CLOUDTRAIN_OUTPUT_DIR": "output",
-    "CLOUDTRAIN_METRICS_DIR": "metrics",
-}
 _NAMED = re.compile(r"CLOUDTRAIN_(DATA|OUTPUT)_(\w+)")
 
 
@@ -154,8 +148,8 @@ def _places(container: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if not value.startswith(SCHEME):
             continue
         place = mounted(value).strip("/")
-        if name in _FIXED:
-            yield place, _FIXED[name]
+        if name in FOLDERS:
+            yield place, FOLDERS[name]
         elif found := _NAMED.fullmatch(name):
             yield place, f"{found.group(1).lower()}:{found.group(2).lower()}"
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.providers.base import Context
     from cloudtrain.providers.machine import Machine
-    from cloudtrain.providers.vertex.places import Places
+    from cloudtrain.providers.places import Places
     from cloudtrain.spec.problems import Path
 
 MOST = 100

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from cloudtrain.providers.places import unusable_places
+from cloudtrain.providers.places import Places, places_in_bucket, unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -19,31 +19,20 @@ if TYPE_CHECKING:
 
 SCHEME = "gs://"
 MOUNT = "/gcs/"
+FOLDERS = {
+    "CLOUDTRAIN_CHECKPOINT_DIR": "checkpoints",
+    "CLOUDTRAIN_MODEL_DIR": "model",
+    "CLOUDTRAIN_OUTPUT_DIR": "output",
+    "CLOUDTRAIN_METRICS_DIR": "metrics",
+}
+"""Variable -> folder of the run; model/ is also where the service's own AIP_MODEL_DIR points."""
 
 _BUCKET = re.compile(r"[a-z0-9]([a-z0-9._-]{,220}[a-z0-9])?")
 
 
-class Places(NamedTuple):
-    """Folders as gs:// URIs, each with a slash at its end."""
-
-    code: str
-    """Shared by all runs with equal code."""
-    run: str
-    """All that the run writes; also the request's baseOutputDirectory, so that AIP_MODEL_DIR is our model folder."""
-    checkpoints: str
-
-    @property
-    def spec(self) -> str:
-        return f"{self.run}spec/"
-
-
 def places_of(job: Job, context: Context) -> Places:
     """Where this run's files lie. The job has been checked."""
-    root = f"{SCHEME}{context.settings['bucket']}/{context.settings['prefix']}"
-    run = f"{root}/runs/{context.run_id}/"
-    kept = job.checkpoint.uri_for("vertex")
-    checkpoints = f"{kept.rstrip('/')}/{context.run_id}/" if kept else f"{run}checkpoints/"
-    return Places(f"{root}/code/{context.code}/", run, checkpoints)
+    return places_in_bucket(job, context, "vertex", SCHEME)
 
 
 def mounted(uri: str) -> str:
@@ -55,14 +44,8 @@ def folder_variables(job: Job, places: Places) -> dict[str, str]:
     """The variables that say where data and results lie, as gs:// URIs: the launcher knows where those are mounted."""
     data = {f"CLOUDTRAIN_DATA_{name.upper()}": channel.uri_for("vertex") or "" for name, channel in job.data.items()}
     outputs = {f"CLOUDTRAIN_OUTPUT_{name.upper()}": uri or "" for name, uri in job.outputs_for("vertex").items()}
-    return {
-        **data,
-        **outputs,
-        "CLOUDTRAIN_CHECKPOINT_DIR": places.checkpoints,
-        "CLOUDTRAIN_MODEL_DIR": f"{places.run}model/",
-        "CLOUDTRAIN_OUTPUT_DIR": f"{places.run}output/",
-        "CLOUDTRAIN_METRICS_DIR": f"{places.run}metrics/",
-    }
+    ours = {variable: f"{places.run}{folder}/" for variable, folder in FOLDERS.items()}
+    return {**data, **outputs, **ours, "CLOUDTRAIN_CHECKPOINT_DIR": places.checkpoints}
 
 
 def place_problems(job: Job) -> Iterator[tuple[Path, str]]:

@@ -27,7 +27,7 @@ from cloudtrain.providers.vertex.environment import (
 from cloudtrain.providers.vertex.image import image_of
 from cloudtrain.providers.vertex.labels import labels_of, tag_problems
 from cloudtrain.providers.vertex.ownership import ownership_problems
-from cloudtrain.providers.vertex.places import Places, mounted, place_problems, places_of
+from cloudtrain.providers.vertex.places import mounted, place_problems, places_of
 from cloudtrain.providers.vertex.pools import LEAST_DISK, accelerator_problems, disk_problems, variable, worker_pools
 from cloudtrain.providers.vertex.reading import environment
 from cloudtrain.providers.vertex.scheduling import DEFAULT_RUNTIME, repeat_notes, runtime_problems, scheduling_of
@@ -37,6 +37,7 @@ from cloudtrain.spec.problems import JobFileError
 if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.providers.image import Image
+    from cloudtrain.providers.places import Places
     from cloudtrain.spec.problems import Path
 
 
