@@ -180,19 +180,8 @@ def _print_instances(found: list[Record], regions: dict[str, str]) -> None:
 
     sources: dict[str, int] = {}
     rows = [[*_hardware(row), *_prices(row, regions[row["provider"]], sources)] for row in found]
-    header = [
-        "provider",
-        "instance",
-        "accelerators",
-        "each",
-        "vCPU",
-        "memory",
-        "network",
-        "RDMA",
-        "USD/h",
-        "bare USD/h",
-    ]
-    _print_table(header, rows)
+    hardware = ["provider", "instance", "accelerators", "each", "vCPU", "memory", "network", "RDMA"]
+    _print_table([*hardware, "USD/h", "bare USD/h"], rows)
     shown = {row["provider"] for row in found}
     where = ", ".join(f"{region} ({cloud})" for cloud, region in regions.items() if cloud in shown)
     click.echo(f"\nUSD/h: what the service bills for a node-hour on demand in {where}; a list price, to estimate with")

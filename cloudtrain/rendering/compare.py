@@ -11,8 +11,6 @@ from cloudtrain.spec.problems import JobFileError
 if TYPE_CHECKING:
     from cloudtrain.providers.base import Request
 
-Outcome = "Request | JobFileError"
-
 # Question -> provider -> where its request has the answer.
 _ASKED: Mapping[str, Mapping[str, str]] = {
     "name": {"sagemaker": "TrainingJobName", "vertex": "displayName", "azureml": "name"},

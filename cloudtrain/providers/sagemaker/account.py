@@ -14,7 +14,6 @@ _LISTS = {"subnets": ("Subnets", 16), "security_groups": ("SecurityGroupIds", 5)
 _LONGEST_ID = 32
 _KEY = r"[a-zA-Z0-9:/_-]{1,2048}"
 _KEY_ARN = r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):.*"
-# Longest first: us-iso- begins us-isob- and us-isof- as well, but for the hyphen.
 _PARTITIONS = {
     "cn-": "aws-cn",
     "us-gov-": "aws-us-gov",

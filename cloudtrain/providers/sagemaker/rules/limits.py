@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.providers.reading import section
 from cloudtrain.providers.sagemaker.wording import long_key, too_much
 
 _EVERY = "*"
@@ -49,7 +50,7 @@ def problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
             if isinstance(value, (str, list, Mapping)) and len(value) > most:
                 yield NativeProblem(path, too_much(value, most))
     for place, most in _MOST_KEY.items():
-        for key in native.get(place) or () if isinstance(native.get(place), Mapping) else ():
+        for key in section(native, place):
             if len(key) > most:
                 yield NativeProblem((place, key), long_key(key, most))
 
