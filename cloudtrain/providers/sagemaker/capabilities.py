@@ -85,6 +85,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability(
         "overrides",
         "native",
-        "fields of CreateTrainingJob, merged last; TrainingJobName and CLOUDTRAIN_ variables stay cloudtrain's",
+        "fields of CreateTrainingJob, merged last; the name, the number of nodes, launch.py, its two channels and the "
+        "CLOUDTRAIN_ variables stay cloudtrain's",
     ),
 )
