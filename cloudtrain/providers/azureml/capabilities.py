@@ -35,5 +35,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("limits.runtime", "native", "limits.timeout: at most 21 days, 7 on low-priority"),
     Capability("limits.pending", "client", "CLOUDTRAIN_POLICY; a job may stay queued for ever"),
     Capability("tags", "native", "tags: 45 of them, names up to 100 characters"),
-    Capability("overrides", "native", "fields of the command job form (CLI v2), merged last; what launch.py needs stays"),
+    Capability(
+        "overrides", "native", "fields of the command job form (CLI v2), merged last; what launch.py needs stays"
+    ),
 )

@@ -50,5 +50,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("limits.runtime", "native", "jobSpec.scheduling.timeout; seven days if left out"),
     Capability("limits.pending", "client", "CLOUDTRAIN_POLICY: cloudtrain cancels a job that waits longer"),
     Capability("tags", "native", "labels: lowercase letters, digits, _ and -; at most 64 of 64 characters"),
-    Capability("overrides", "native", "fields of CustomJob by their JSON names, merged last; what launch.py needs stays"),
+    Capability(
+        "overrides", "native", "fields of CustomJob by their JSON names, merged last; what launch.py needs stays"
+    ),
 )
