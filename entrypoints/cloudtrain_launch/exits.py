@@ -11,6 +11,9 @@ LAUNCHER = 125
 INTERRUPTED = 130
 PREEMPTED = 143
 """Stopped by SIGTERM; what was saved is in the checkpoint folder."""
+NODE_LOST = PREEMPTED
+"""Another node is gone, most likely with its machine. Not 1, which Vertex AI takes for the script's own failure: it
+would end the job for good where it is to start all nodes again."""
 
 
 def of_status(status: int) -> int:

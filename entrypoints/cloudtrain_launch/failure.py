@@ -58,6 +58,8 @@ class Failure:
             return exits.NOT_STARTED
         if self.kind == "launcher":
             return exits.LAUNCHER
+        if self.kind == "node-lost":
+            return exits.NODE_LOST
         code = exits.FAILED if self.status is None else exits.of_status(self.status)
         return code or exits.FAILED
 

@@ -164,8 +164,9 @@ class Node:
         signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
         self._wake = (reading, writing)
         self._selector.register(reading, selectors.EVENT_READ, lambda: _empty(reading))
-        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        for sig in processes.ENDING:
             signal.signal(sig, lambda number, _: self._signals.append(number))
+        processes.let_in()
         signal.signal(signal.SIGCHLD, lambda *_: None)  # only to wake
 
     # -- the loop ----------------------------------------------------------------------------------------------------
@@ -354,7 +355,8 @@ class Node:
             self._fail(self._failure("not-started", f"node 0 refused this node: {message.get('reason')}"))
         elif kind == "lost" and node not in self._others_done:
             self._others_done.add(node)
-            if not self._stopping:
+            # Ranks may have complained of the loss already: it is the cause of that, and is told all the same.
+            if not self._preempted:
                 name = self.cluster.hosts[node]
                 text = f"node {node} ({name}) is lost: its launcher's connection broke"
                 self._fail(Failure("node-lost", node, text, time.time()))

@@ -71,7 +71,7 @@ def test_the_earliest_leads_in_whatever_order_they_were_heard() -> None:
     ("kind", "status", "code"),
     [
         ("exit", 7, 7), ("exit", 255, 255), ("signal", -9, 137), ("signal", -11, 139), ("exception", 1, 1),
-        ("exception", None, 1), ("node-lost", None, 1), ("start-timeout", None, 124), ("not-started", None, 124),
+        ("exception", None, 1), ("node-lost", None, 143), ("start-timeout", None, 124), ("not-started", None, 124),
         ("launcher", None, 125), ("exit", 0, 1),
     ],
 )  # fmt: skip

@@ -154,10 +154,36 @@ def test_a_launcher_that_hangs_is_found_by_its_silence(job: Job) -> None:
     job.write(WAITS, processes_per_node=1, silence=5.0)
     _up(job)
     job.nodes[1].process.send_signal(signal.SIGSTOP)
-    assert job.nodes[0].end() == 1
+    assert job.nodes[0].end() == 143
     assert "[0/-] failed first: node 1 (127.0.0.1) is lost" in job.nodes[0].out
     job.nodes[1].process.send_signal(signal.SIGCONT)
-    assert job.nodes[1].end() == 1
+    assert job.nodes[1].end() == 143
+
+
+COMPLAINS_OF_A_PEER = """
+import os, pathlib, signal, time
+here = pathlib.Path(os.environ["PROJECT"])
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+(here / f"up-{os.environ['RANK']}").touch()
+while os.environ["RANK"] == "0":
+    if (here / "lost").exists():
+        raise RuntimeError("Connection closed by peer")
+    time.sleep(0.02)
+while True:
+    time.sleep(1000)
+"""
+
+
+def test_a_rank_that_complains_before_its_peer_is_known_to_be_lost(job: Job) -> None:
+    job.write(COMPLAINS_OF_A_PEER, silence=3.0)
+    _up(job, ranks=4)
+    job.nodes[1].process.send_signal(signal.SIGSTOP)
+    (job.folder / "lost").touch()
+    assert job.nodes[0].end() == 143
+    assert "[0/-] failed first: node 1 (127.0.0.1) is lost" in job.nodes[0].out
+    assert "RuntimeError: Connection closed by peer" in job.nodes[0].report["failures"][0]["message"]
+    job.nodes[1].process.send_signal(signal.SIGCONT)
+    job.nodes[1].end()
 
 
 def test_a_port_that_is_taken(job: Job) -> None:
