@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudtrain.catalog.images import NoImage, image_for
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
     from cloudtrain.spec.fields import Provider
     from cloudtrain.spec.problems import Path
 
+# [host[:port]/]name[/name...][:tag][@digest], as Docker reads it.
+_REFERENCE = (
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?"
+    r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9a-fA-F]{32,})?"
+)
+
 
 class Image(NamedTuple):
     """An image, and what is to be said of it."""
@@ -25,6 +33,11 @@ class Image(NamedTuple):
     problems: tuple[tuple[Path, str], ...] = ()
     conda: Mapping[str, Any] | None = None
     """Azure ML: the environment that the service builds on top of it."""
+
+
+def is_reference(text: str) -> bool:
+    """Whether an image can be pulled by this text."""
+    return re.fullmatch(_REFERENCE, text) is not None
 
 
 def image_of_catalogue(job: Job, provider: Provider, region: str, machine: Machine) -> Image:

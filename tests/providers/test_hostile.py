@@ -113,3 +113,50 @@ def test_no_place_for_the_file_that_azure_reads_is_no_fault_of_the_job(tmp_path:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert "MissingError: cannot write to /proc/nowhere: No such file or directory" in done.stderr
     assert "Set TMPDIR" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("provider", "overrides", "said"),
+    [
+        ("sagemaker", {"AlgorithmSpecification": {"TrainingImage": "http://x/y"}}, "is no image reference"),
+        ("sagemaker", {"CheckpointConfig": {"LocalPath": "ckpt"}}, "is no folder of the container"),
+        ("sagemaker", {"CheckpointConfig": {"LocalPath": "/opt/../opt/ml/model"}}, "is no folder of the container"),
+        ("sagemaker", {"ResourceConfig": {"VolumeSizeInGB": 10**299}}, "at most 2147483647"),
+        (
+            "sagemaker",
+            {"InputDataConfig": {"2": {"DataSource": {"S3DataSource": {"InstanceGroupNames": [[]]}}}}},
+            "must be text, not []",
+        ),
+        (
+            "vertex",
+            {"jobSpec": {"workerPoolSpecs": {"*": {"machineSpec": {"machineType": "a\nb"}}}}},
+            "no name of a machine",
+        ),
+    ],
+)
+def test_overrides_of_no_use_are_told_and_are_no_fault_of_ours(provider: str, overrides: Any, said: str) -> None:
+    job = Job(
+        name="digits",
+        entry="train.py",
+        data={"d": {"uri": {provider: ROOTS[provider] + "d/"}}},
+        overrides={provider: overrides},
+    )
+    found = registry.check(provider, registry.translate(job, context(job, provider)).native)
+    assert [str(problem) for problem in found.problems if said in str(problem)], found
+
+
+def test_overrides_cannot_change_how_nodes_get_the_code_and_the_spec() -> None:
+    (text,) = refused(
+        "sagemaker",
+        overrides={
+            "sagemaker": {"InputDataConfig": {"1": {"DataSource": {"S3DataSource": {"S3DataType": "ManifestFile"}}}}}
+        },
+    )
+    assert text.startswith("overrides.sagemaker.InputDataConfig: lost cloudtrain_spec")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("image", ["$(x)", "-x", "x/", "ü", "http://x/y", "a b", "a:b:c"])
+def test_what_is_no_image_is_refused(provider: str, image: str) -> None:
+    (text,) = refused(provider, environment={"image": {provider: image}})
+    assert text.startswith(f"environment.image.{provider}: ")

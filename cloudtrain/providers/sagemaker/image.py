@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.base import Chosen
-from cloudtrain.providers.image import Image, image_of_catalogue, refused_image, unchecked_torch
+from cloudtrain.providers.image import Image, image_of_catalogue, is_reference, refused_image, unchecked_torch
 from cloudtrain.providers.sagemaker.places import LAUNCH
 from cloudtrain.spec.problems import shown
 
@@ -59,7 +59,7 @@ def _named(job: Job, uri: str, region: str) -> Image:
 
 
 def _flaw_of(uri: str) -> str | None:
-    if re.search(r"\s|[\x00-\x1f\x7f]", uri):
+    if not is_reference(uri):
         return f"{shown(uri)} is no image such as 111122223333.dkr.ecr.eu-west-1.amazonaws.com/train:1"
     return f"has {len(uri)} characters, at most {LONGEST} on SageMaker" if len(uri) > LONGEST else None
 

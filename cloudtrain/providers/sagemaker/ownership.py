@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from cloudtrain.spec.problems import Path
 
 _OVERRIDES: Path = ("overrides", "sagemaker")
-_SOURCE = ("DataSource", "S3DataSource")
 
 
 def ownership_problems(made: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
@@ -41,12 +40,10 @@ def _variables(ours: Mapping[str, Any], found: Any) -> Iterator[tuple[Path, str]
             yield (*_OVERRIDES, "Environment", name), "is set by cloudtrain and cannot be given"
 
 
-def _source(native: Mapping[str, Any], name: str) -> tuple[str, str] | None:
+def _source(native: Mapping[str, Any], name: str) -> Any:
     """Where a channel of ours lies, and that every node gets all of it."""
-    for _, channel in mappings(native, "InputDataConfig"):
-        if text(channel, "ChannelName") == name:
-            return text(channel, *_SOURCE, "S3Uri"), text(channel, *_SOURCE, "S3DataDistributionType")
-    return None
+    found = (channel for _, channel in mappings(native, "InputDataConfig") if text(channel, "ChannelName") == name)
+    return at(next(found, None), "DataSource")
 
 
 def _counts(resources: Any) -> set[int]:

@@ -21,6 +21,7 @@ Step = tuple[str | int, ...]
 Shape = Mapping[str, Any]
 
 _REQUEST = "CreateTrainingJobRequest"
+_LARGEST = {"integer": 2**31 - 1, "long": 2**63 - 1}
 _FEW = 12
 """Names that are worth listing; of more only the nearest is told."""
 
@@ -104,8 +105,9 @@ def _text(value: str, shape: Shape, path: Step) -> Iterator[NativeProblem]:
 def _number(value: int, shape: Shape, path: Step) -> Iterator[NativeProblem]:
     if value < shape.get("min", value):
         yield NativeProblem(path, f"{value}, at least {shape['min']}")
-    if value > shape.get("max", value):
-        yield NativeProblem(path, f"{value}, at most {shape['max']}")
+    most = shape.get("max", _LARGEST[shape["type"]])
+    if value > most:
+        yield NativeProblem(path, f"{shown(value)}, at most {most}")
 
 
 def _switch(value: bool, shape: Shape, path: Step) -> Iterator[NativeProblem]:  # noqa: ARG001 - same form as the others

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from cloudtrain.providers.image import Image, image_of_catalogue, refused_image, unchecked_torch
+from cloudtrain.providers.image import Image, image_of_catalogue, is_reference, refused_image, unchecked_torch
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.providers.machine import Machine
-
-# [host[:port]/]name[/name...][:tag][@digest], as Docker reads it.
-_REFERENCE = (
-    r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?"
-    r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*"
-    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9a-fA-F]{32,})?"
-)
-
-
-def is_reference(text: str) -> bool:
-    """Whether an image can be pulled by this text."""
-    return re.fullmatch(_REFERENCE, text) is not None
 
 
 def image_of(job: Job, region: str, machine: Machine) -> Image:

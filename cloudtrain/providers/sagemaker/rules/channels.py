@@ -68,5 +68,5 @@ def _groups(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
         if not names and any(named.values()):
             yield NativeProblem(place, "is missing: if one channel names groups, all must")
         for name in names if isinstance(names, list) else ():
-            if name not in groups:
+            if isinstance(name, str) and name not in groups:
                 yield NativeProblem(place, f"{shown(name)} is none of ResourceConfig.InstanceGroups")

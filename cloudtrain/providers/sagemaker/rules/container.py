@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.providers.image import is_reference
 from cloudtrain.providers.reading import at, mappings, text
 from cloudtrain.spec.problems import shown
 
 _NEEDED = ("AlgorithmSpecification", "ResourceConfig", "StoppingCondition")
 _INPUT = "/opt/ml/input/data/"
+_FOLDER = r"(/(?!\.{1,2}(/|$))[^/\x00-\x1f\x7f]+)+"
 _TAKEN = ("/opt/ml/model", "/opt/ml/output", "/opt/ml/input")
 
 
@@ -32,6 +35,8 @@ def _image(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
     given = [name for name in ("TrainingImage", "AlgorithmName") if algorithm.get(name)]
     if not given:
         yield NativeProblem(("AlgorithmSpecification", "TrainingImage"), "is missing")
+    if (image := text(algorithm, "TrainingImage")) and not is_reference(image):
+        yield NativeProblem(("AlgorithmSpecification", "TrainingImage"), f"{shown(image)} is no image reference")
     if len(given) == 2:
         yield NativeProblem(("AlgorithmSpecification", "AlgorithmName"), "cannot stand beside TrainingImage")
 
@@ -50,6 +55,9 @@ def _entry_point(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
 
 def _checkpoints(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
     path = text(native, "CheckpointConfig", "LocalPath").rstrip("/")
+    if path and not re.fullmatch(_FOLDER, path):
+        message = f"{shown(path)} is no folder of the container, such as /opt/ml/checkpoints"
+        yield NativeProblem(("CheckpointConfig", "LocalPath"), message)
     for taken in _TAKEN:
         if path == taken or path.startswith(f"{taken}/"):
             place = ("CheckpointConfig", "LocalPath")

@@ -8,11 +8,11 @@ from typing import Any
 
 from cloudtrain.catalog.instances import Instance, rows_of
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.providers.image import is_reference
 from cloudtrain.providers.nodes import FINGERPRINT
 from cloudtrain.providers.reading import at, entries, section, text
 from cloudtrain.providers.vertex.environment import MOST as MOST_VARIABLES
 from cloudtrain.providers.vertex.environment import RESERVED
-from cloudtrain.providers.vertex.image import is_reference
 from cloudtrain.providers.vertex.pools import LEAST_DISK, MOST_DISK
 from cloudtrain.providers.vertex.reading import environment, int64, named
 from cloudtrain.spec.problems import shown
@@ -39,6 +39,7 @@ _GONE = {
     "NVIDIA_TESLA_P100": "support of P100 ended on 2026-09-15",
 }
 _NOT_TAKEN = re.compile(r"(c3|c2d|n2d|t2d|m2|m3)-.*|n1-standard-[12]|(.*-)?custom-.*")
+_MACHINE = re.compile(r"[a-zA-Z0-9-]{1,100}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NODE_LEVEL = re.compile(r"MASTER_(ADDR|PORT)|RANK|WORLD_SIZE")
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
@@ -144,6 +145,8 @@ def _machine_problems(machine: Mapping[str, Any], path: Path) -> Iterator[Native
     kind = text(machine, "machineType")
     if not kind:
         yield NativeProblem((*path, "machineType"), "is missing")
+    elif not _MACHINE.fullmatch(kind):
+        yield NativeProblem((*path, "machineType"), f"{shown(kind)} is no name of a machine type")
     elif _NOT_TAKEN.fullmatch(kind):
         yield NativeProblem((*path, "machineType"), f"{kind} is not offered for training")
     has_type, has_count = "acceleratorType" in machine, "acceleratorCount" in machine
