@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -73,14 +74,29 @@ def let_go_of_inherited(keep: set[int]) -> None:
     os.close(null)
 
 
-def default_signals() -> None:
-    """Undo the launcher's handlers in a forked child: default actions, nothing blocked."""
+ENDING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
+"""What ends a process in order."""
+
+
+def hold_back() -> None:
+    """Keep signals of the kind ``ENDING`` waiting, across fork and exec, until ``let_in``. The first process of a
+    container never hears of one that comes before it has a handler, and any other would die without a word."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+
+
+def let_in() -> None:
+    """Have what was held back, now that there are handlers."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+
+def default_signals(blocked: Iterable[int] = ()) -> None:
+    """Undo the launcher's handlers in a forked child: default actions, nothing blocked but what is given."""
     signal.set_wakeup_fd(-1)
     for sig in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGCHLD):
         signal.signal(sig, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as every Python starts
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.pthread_sigmask(signal.SIG_SETMASK, set())
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def send(pid: int, sig: int) -> None:

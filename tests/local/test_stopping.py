@@ -127,6 +127,19 @@ def test_sigterm_while_torch_is_loaded(project: Project) -> None:
     assert running.end().code == 143
 
 
+@pytest.mark.parametrize("isolation", ["none", "netns"])
+def test_a_launcher_that_has_just_begun_hears_of_a_signal(project: Project, isolation: str) -> None:
+    """It has no handler yet: the first process of a container would miss it for good, another die without a word."""
+    project.job(SAVING)
+    running = project.start("--isolation", isolation, "--engine", "agents")
+    running.wait_for((project.folder / ".cloudtrain/runs/latest/run.json").exists, "run.json")
+    running.wait_for(lambda: "node_pids" in running.state(), "nodes")
+    os.kill(running.state()["node_pids"][1], signal.SIGTERM)
+    result = running.end()
+    assert result.code == 143
+    assert [node["outcome"] for node in result.report["nodes"]] == ["preempted", "preempted"]
+
+
 def test_a_killed_command_takes_its_nodes_along(project: Project) -> None:
     running = _up(project, SAVING, "--isolation", "none")
     running.signal(signal.SIGKILL)

@@ -134,9 +134,11 @@ class _Host:
         plan["host"] = os.getpid()
         for node, env in enumerate(plan["nodes"]):
             env = {**shell, **env, **others}
+            processes.hold_back()
             pid = self._fork(node, plan)
             if pid == 0:
                 _become_node(plan, node, env, listener if node == 0 else None, self._network is not None, self._engine)
+            processes.let_in()
             self._running[pid] = node
             self.say("started", node=node, pid=pid)
         if listener:
@@ -243,7 +245,7 @@ def _become_node(
     """In the forked child: from here on this process is node ``node``'s launcher."""
     code = 125
     try:
-        processes.default_signals()
+        processes.default_signals(blocked=processes.ENDING)  # its launcher lets them in
         os.setsid()
         # SIGTERM, so that a node whose host is killed still stops its workers in order.
         processes.die_with_parent(0 if own_pids else plan["host"], signal.SIGTERM)
