@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.spec.fields import Provider
     from cloudtrain.spec.problems import Path
+
+
+# How keys begin that well-known services give out; and what is nothing but hexadecimal digits, as W&B's and many others.
+_A_SECRET = (
+    r"(sk-|hf_|gh[oprsu]_|github_pat_|glpat-|xox[abpr]-|npm_|pypi-|AKIA|ASIA|AIza|ya29\.|eyJ)[\w.~+/=-]{12,}"
+    r"|[0-9a-fA-F]{32,}"
+)
 
 
 def unusable_secrets(
@@ -24,5 +32,8 @@ def unusable_secrets(
         path = ("environment", "secrets", name)
         if reference is None:
             yield path, f"names no secret for {provider}; give {'.'.join(path)}.{provider}: {form}"
+        elif re.fullmatch(_A_SECRET, reference):
+            text = f"looks like the secret itself, which would stand in the request: store it and give {form}"
+            yield at_value(path, job.environment.secrets[name], provider), text
         elif flaw := flaw_of(reference):
             yield at_value(path, job.environment.secrets[name], provider), flaw
