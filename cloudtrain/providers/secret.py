@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cloudtrain.spec.problems import Path
 
 
-# How keys begin that well-known services give out; and what is nothing but hexadecimal digits, as W&B's and many others.
+# How keys begin that well-known services give out; and nothing but hexadecimal digits, as those of W&B and many others.
 _A_SECRET = (
     r"(sk-|hf_|gh[oprsu]_|github_pat_|glpat-|xox[abpr]-|npm_|pypi-|AKIA|ASIA|AIza|ya29\.|eyJ)[\w.~+/=-]{12,}"
     r"|[0-9a-fA-F]{32,}"
