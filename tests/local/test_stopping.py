@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+import psutil
 import pytest
 
 from tests.local.project import Project, Running
@@ -138,6 +139,14 @@ def test_a_launcher_that_has_just_begun_hears_of_a_signal(project: Project, isol
     result = running.end()
     assert result.code == 143
     assert [node["outcome"] for node in result.report["nodes"]] == ["preempted", "preempted"]
+
+
+def test_a_host_process_that_was_stopped_does_not_stay_behind(project: Project) -> None:
+    running = _up(project, SAVING, "--isolation", "none")
+    for child in psutil.Process(running.process.pid).children():
+        child.suspend()
+    running.signal(signal.SIGTERM)
+    assert running.end().code == 143
 
 
 def test_a_killed_command_takes_its_nodes_along(project: Project) -> None:

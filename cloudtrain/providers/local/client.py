@@ -97,10 +97,12 @@ class HostProcess:
     def stop(self) -> None:
         """SIGTERM to every node's launcher; SIGKILL when its grace is long over."""
         self._say(kind="stop")
+        self._process.send_signal(signal.SIGCONT)  # it may have been stopped, and must not stay behind
 
     def kill(self) -> None:
         """SIGKILL to every node's launcher; the kernel and the host process end what is below."""
         self._say(kind="kill")
+        self._process.send_signal(signal.SIGCONT)
 
     def events(self, timeout: float) -> Iterator[Event]:
         """What has been said since, by the host process and by the nodes; waits up to ``timeout`` seconds for some."""
@@ -138,6 +140,7 @@ class HostProcess:
         for key in list(self._selector.get_map().values()):
             if key.fileobj is not self._process.stdout:
                 key.fileobj.close()  # type: ignore[union-attr]  # before the wait: nodes wait for who hears them
+        self._process.send_signal(signal.SIGCONT)
         self._process.wait()
         self._process.stdout.close()
         self._selector.close()
