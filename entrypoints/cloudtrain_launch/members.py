@@ -7,8 +7,11 @@ node's launcher dies. A key in torch's store that everyone polls, the obvious al
 a slow one, and needs torch loaded before anybody can be missed.
 
 What node k sends to node 0: ``hello``, then ``ready`` (prepared, the workers may start), ``failure``, ``preempt``,
-``joining``, ``done``, ``beat``. Node 0 passes these on to all others, and sends ``go`` (all are here and ready; where
-torch's store is) and ``refused``.
+``joining``, ``done``, ``beat``. Node 0 passes these on to all others, answers ``hello`` with ``welcome`` or
+``refused``, and sends ``go`` (all are here and ready; where torch's store is).
+
+Clouds start a container that has ended once more, in place and at once, while others are still on their way out. So
+node 0 lets no one in once the job is ending, and a node that was not answered tries again.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ from cloudtrain_launch.spec import LaunchSpec
 BEAT_SECONDS = 2.0
 _CONNECT_SECONDS = 3.0
 _LONGEST_PAUSE_SECONDS = 0.5
+_FINAL = ("failure", "preempt", "done")
+"""What cannot be taken back: told to a node that comes late, too, or it would wait for a job that is over."""
 
 
 class Members(abc.ABC):
@@ -57,6 +62,9 @@ class Members(abc.ABC):
     @abc.abstractmethod
     def addresses(self) -> list[str]:
         """This node's own address as a connection of it shows, then those of the nodes it is connected to, by rank."""
+
+    def close_door(self) -> None:  # noqa: B027 - only node 0 has one
+        """The job is ending: who comes now belongs to its next start."""
 
     def seconds_to_next_try(self) -> float:
         """When ``tick`` has something to do again before its usual time."""
@@ -122,6 +130,7 @@ class Head(Members):
         super().__init__(cluster, spec, selector, hear)
         self._node_of: dict[Channel, int] = {}
         self._done: set[int] = set()
+        self._decided: list[Message] = []
         self._listener: socket.socket | None = None
         if cluster.nodes > 1:
             self._listener = _listen(cluster)
@@ -138,12 +147,18 @@ class Head(Members):
         return _addresses(channels)
 
     def leave(self) -> None:
+        self.close_door()
+        super().leave()
+
+    def close_door(self) -> None:
         if self._listener:
             self._selector.unregister(self._listener)
             self._listener.close()
-        super().leave()
+            self._listener = None
 
     def _pass_on(self, message: Message, origin: int) -> None:
+        if message.get("kind") in _FINAL:
+            self._decided.append(message)
         for channel, node in self._node_of.items():
             if node != origin:
                 channel.send(message)
@@ -176,17 +191,20 @@ class Head(Members):
             self._drop(channel)
             return
         self._node_of[channel] = message["node"]
+        channel.send({"kind": "welcome"})
+        for decided in self._decided:
+            channel.send(decided)
         self.hear({"kind": "here", "node": message["node"]})
 
     def _refusal(self, message: Message) -> str | None:
-        if not hmac.compare_digest(str(message.get("token", "")).encode(), self.cluster.token.encode()):
+        if not hmac.compare_digest(_bytes(message.get("token", "")), _bytes(self.cluster.token)):
             return "the caller does not belong to this run"
         expected = self._greeting()
         for name, value in expected.items():
             if message.get(name) != value:
                 return f"node 0 runs {name} {value!r}, the caller {message.get(name)!r}"
         node = message.get("node")
-        if not isinstance(node, int) or not 1 <= node < self.cluster.nodes:
+        if type(node) is not int or not 1 <= node < self.cluster.nodes:
             return f"there is no node {node!r} among {self.cluster.nodes}"
         if node in self._node_of.values() or node in self._done:
             return f"node {node} is here already"
@@ -207,18 +225,20 @@ class Member(Members):
         self._head: Channel | None = None
         self._next_try = 0.0
         self._pause = 0.005
-        self._unsent: list[Message] = []
+        self._answered = False
+        self._unanswered: list[Message] = []
+        """What was said, or is to be said, before node 0 answered."""
         self.last_error = "not tried yet"
 
     def tell(self, kind: str, **what: Any) -> None:
         message = {"kind": kind, "node": self.cluster.node, **what}
         if self._head:
             self._head.send(message)
-        else:
-            self._unsent.append(message)
+        if not self._answered:
+            self._unanswered.append(message)
 
     def missing(self) -> list[int]:
-        return [] if self._head else [0]
+        return [] if self._answered else [0]
 
     def addresses(self) -> list[str]:
         return _addresses([self._head] if self._head else [])
@@ -248,21 +268,31 @@ class Member(Members):
         self._watch(self._head)
         greeting = {"kind": "hello", "node": self.cluster.node, "token": self.cluster.token, **self._greeting()}
         self._head.send(greeting)
-        for message in self._unsent:
+        for message in self._unanswered:
             self._head.send(message)
-        self._unsent.clear()
 
     def leave(self) -> None:
-        if self._head is None and self._unsent:
+        if self._head is None and self._unanswered:
             self._connect()  # a last try: the others must not wait for this node
         super().leave()
 
     def _message(self, _: Channel, message: Message) -> None:
+        self._answered = True
+        self._unanswered.clear()
         self.hear(message)
 
     def _lost(self, channel: Channel) -> None:
         self._drop(channel)
-        self.hear({"kind": "lost", "node": 0})
+        if self.cluster.is_cloud and not self._answered:
+            self._head = None
+            self.last_error = f"{self.cluster.head}:{self.cluster.port}: the connection was closed without an answer"
+        else:
+            self.hear({"kind": "lost", "node": 0})
+
+
+def _bytes(token: object) -> bytes:
+    """JSON and environments may hold halves of characters."""
+    return str(token).encode("utf-8", "surrogatepass")
 
 
 def _addresses(channels: list[Channel]) -> list[str]:

@@ -439,6 +439,8 @@ class Node:
         if self._kill_at is None:
             self._stopped_at = time.time()
             self.sink.event("state", state="stopping")
+            if self._went:
+                self._members.close_door()
             self._workers.signal(signal.SIGTERM, but)
         when = time.monotonic() + grace
         to_deliver = _AFTER_GRACE_SECONDS if self._preempted else _DELIVERY_SECONDS

@@ -95,24 +95,28 @@ def test_the_store_is_reached_by_the_address_that_node_0_sees(make: Make) -> Non
     """On Vertex the name is a service's, behind which one port only leads to node 0. Here a forwarder stands for it."""
     job = make("vertex")
     job.write()
-    with _forwarding_to(job.port) as port:
+    with _forwarding_to(job.port) as (port, turned_away):
         service = json.loads(job.environment(1, {})["CLUSTER_SPEC"])
         service["cluster"]["workerpool0"] = [f"host-0:{port}"]
+        early = job.start(1, changed={"CLOUDTRAIN_HOSTMAP": "host-0=127.0.0.3", "CLUSTER_SPEC": json.dumps(service)})
+        early.wait_for(turned_away.is_set)  # the service takes its connection before node 0 is there, and drops it
         job.start(0, changed={"CLOUDTRAIN_HOSTMAP": "host-0=127.0.0.9"})
-        job.start(1, changed={"CLOUDTRAIN_HOSTMAP": "host-0=127.0.0.3", "CLUSTER_SPEC": json.dumps(service)})
         assert [node.end() for node in job.nodes] == [0, 0], job.said
     assert {job.seen(rank)["env"]["MASTER_ADDR"] for rank in range(4)} == {"127.0.0.1"}
 
 
 @contextmanager
-def _forwarding_to(port: int) -> Iterator[int]:
-    """Whoever connects to the yielded port of 127.0.0.3 is connected to ``port`` of 127.0.0.1."""
+def _forwarding_to(port: int) -> Iterator[tuple[int, threading.Event]]:
+    """Whoever connects to the yielded port of 127.0.0.3 is connected to ``port`` of 127.0.0.1; the event is set once
+    nobody was there."""
+    turned_away = threading.Event()
 
     class Forward(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             try:
                 there = socket.create_connection(("127.0.0.1", port))
-            except ConnectionRefusedError:  # node 0 does not listen yet
+            except ConnectionRefusedError:
+                turned_away.set()
                 return
             with there:
                 ends = {self.request: there, there: self.request}
@@ -127,7 +131,7 @@ def _forwarding_to(port: int) -> Iterator[int]:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:
-            yield server.server_address[1]
+            yield server.server_address[1], turned_away
         finally:
             server.shutdown()
             thread.join()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cloudtrain_launch import processes
 from tests.entrypoints.clouds.conftest import Make
 from tests.entrypoints.clouds.nodes import CloudJob
 from tests.entrypoints.prepare.server import Answer, Server
@@ -110,6 +111,40 @@ def test_after_a_preemption(make: Make) -> None:
     job.nodes[1].process.send_signal(signal.SIGTERM)
     assert [node.end() for node in job.nodes] == [143, 143], job.said
     assert _delivered(job.bucket / "runs/r1/metrics") == _made_by(0, 1)
+
+
+STOPS_LATE = """
+import os, pathlib, signal, sys, time
+here = pathlib.Path(os.environ["PROJECT"])
+if (here / "once-more").exists():
+    sys.exit()
+signal.signal(signal.SIGTERM, signal.SIG_IGN if os.environ["RANK"] == "0" else signal.SIG_DFL)
+(here / f"up-{os.environ['RANK']}").touch()
+while not (here / "enough").exists():
+    time.sleep(0.02)
+"""
+
+
+def test_a_container_that_is_started_once_more_while_node_0_is_on_its_way_out(make: Make) -> None:
+    """It belongs to the next start of node 0: neither refused nor let in by this one, it waits."""
+    job = make("sagemaker")
+    job.write(STOPS_LATE, processes_per_node=1)
+    _up(job)
+    head, other = job.nodes
+    other.process.send_signal(signal.SIGTERM)
+    assert other.end() == 143, job.said
+    (job.folder / "once-more").touch()
+    again = job.start(1)
+    again.wait_for(lambda: _is_prepared(again.process.pid))
+    (job.folder / "enough").touch()
+    assert head.end() == 143, job.said
+    assert [job.start(0).end(), again.end()] == [0, 0], job.said
+
+
+def _is_prepared(launcher: int) -> bool:
+    """Whether torch elastic's agent runs; the node has tried to reach node 0 before that."""
+    commands = [Path(f"/proc/{pid}/cmdline") for pid in processes.descendants(launcher)]
+    return any(b"cloudtrain_launch.agent" in command.read_bytes() for command in commands if command.exists())
 
 
 def _up(job: CloudJob, ranks: int = 2) -> None:
