@@ -90,12 +90,14 @@ def test_strangers(job: Job, head: Node) -> None:
 def test_callers_of_other_runs_hear_why_they_are_refused(job: Job, head: Node, told_twice: bool) -> None:
     wrong: list[tuple[dict[str, object], str]] = [
         ({"token": "guessed"}, "the caller does not belong to this run"),
+        ({"token": "\ud800"}, "the caller does not belong to this run"),
         ({"run": "r2"}, "node 0 runs run 'r1', the caller 'r2'"),
         ({"attempt": 2}, "node 0 runs attempt 1, the caller 2"),
         ({"nodes": 3}, "node 0 runs nodes 2, the caller 3"),
         ({"node": 0}, "there is no node 0 among 2"),
         ({"node": 2}, "there is no node 2 among 2"),
         ({"node": "1"}, "there is no node '1' among 2"),
+        ({"node": True}, "there is no node True among 2"),
         ({"node": None}, "there is no node None among 2"),
     ]
     with _then_the_run_goes_well(job, head):
@@ -103,6 +105,22 @@ def test_callers_of_other_runs_hear_why_they_are_refused(job: Job, head: Node, t
             line = json.dumps({**HELLO, **change}).encode() + b"\n"
             answer = _answer(_call(head, job), line * (2 if told_twice else 1))
             assert json.loads(answer) == {"kind": "refused", "reason": reason}
+
+
+def test_a_node_that_comes_late_hears_what_is_over(job: Job) -> None:
+    """Told to those only who were there, it would leave the others waiting for a job that has ended."""
+    job.hosts = ("127.0.0.1",) * 3
+    job.write("print('trained')\n", processes_per_node=1)
+    head = job.start(0)
+    failure = {"kind": "launcher", "node": 1, "message": "node 1: broken", "time": 1.0}
+    with _call(head, job) as first:
+        for message in ({**HELLO, "nodes": 3}, {"kind": "failure", "failure": failure}, {"kind": "done"}):
+            first.sendall(json.dumps(message).encode() + b"\n")
+        answer = _answer(_call(head, job), json.dumps({**HELLO, "nodes": 3, "node": 2}).encode() + b"\n")
+    heard = [message for line in answer.splitlines() if (message := json.loads(line))["kind"] != "welcome"]
+    assert [(message["kind"], message["node"]) for message in heard] == [("failure", 1), ("done", 1), ("done", 0)]
+    assert heard[0]["failure"] == failure
+    assert head.end() == 125
 
 
 def test_a_launcher_of_another_run_and_the_same_node_twice(job: Job) -> None:
