@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from cloudtrain_launch.cluster import Cluster
+from cloudtrain_launch.contracts import reading
 from cloudtrain_launch.errors import LaunchError
 from cloudtrain_launch.spec import LaunchSpec
 
@@ -99,10 +100,8 @@ def framework_defaults(spec: LaunchSpec, cluster: Cluster) -> dict[str, str]:
 
 def threads_per_process(processes: int, env: Mapping[str, str]) -> int:
     """This node's cores over its processes. Simulated nodes share a machine: CLOUDTRAIN_NODE_CORES says how much."""
-    text = env.get("CLOUDTRAIN_NODE_CORES", "")
-    if text and not text.isdecimal():
-        raise LaunchError(f"CLOUDTRAIN_NODE_CORES is not a whole number: {text!r}")
-    return max(1, int(text or len(_affinity())) // processes)
+    given = reading.number(env, "CLOUDTRAIN_NODE_CORES") if env.get("CLOUDTRAIN_NODE_CORES") else len(_affinity())
+    return max(1, given // processes)
 
 
 def _affinity() -> set[int]:

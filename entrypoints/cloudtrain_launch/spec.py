@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Callable
@@ -66,9 +67,13 @@ class LaunchSpec:
         return cls(**{**data, "args": tuple(data.get("args", ()))})
 
 
+_DIGITS = 18
+"""Beyond thousands of digits Python refuses to read a number at all."""
+
+
 def _attempt(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise LaunchError(f"CLOUDTRAIN_ATTEMPT is {text!r}, which is not a whole number from 1")
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) < 1:
+        raise LaunchError(f"CLOUDTRAIN_ATTEMPT is {text[:80]!r}, which is not a whole number from 1")
     return int(text)
 
 
@@ -88,7 +93,7 @@ def _problem(data: Mapping[str, Any]) -> str | None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value < math.inf
 
 
 def _are_texts(values: object) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain_launch.errors import LaunchError
@@ -19,18 +20,26 @@ def need(env: Mapping[str, str], name: str) -> str:
 
 def number(env: Mapping[str, str], name: str) -> int:
     """The variable as a whole number."""
-    text = need(env, name)
+    return whole(need(env, name), name)
+
+
+def whole(text: str, where: str) -> int:
+    """``text`` as a whole number; ``where`` it was found is for the error."""
     try:
         return int(text)
-    except ValueError:
-        raise LaunchError(f"{name} is not a whole number: {text!r}") from None
+    except ValueError:  # thousands of digits are one, too
+        raise LaunchError(f"{where} is not a whole number: {text[:80]!r}") from None
 
 
 def port(env: Mapping[str, str], name: str) -> int:
     """The variable as a port."""
-    value = number(env, name)
+    return as_port(number(env, name), name)
+
+
+def as_port(value: int, where: str) -> int:
+    """``value``, if it is a port."""
     if not 1 <= value <= 65535:
-        raise LaunchError(f"{name} is {value}, a port is from 1 to 65535")
+        raise LaunchError(f"{where} is {value}, a port is from 1 to 65535")
     return value
 
 
@@ -53,7 +62,25 @@ def json_object(text: str, where: str) -> dict[str, Any]:
         raise LaunchError(f"{where} is not JSON: {error}") from error
     if not isinstance(data, dict):
         raise LaunchError(f"{where} is a JSON {type(data).__name__}, not an object")
+    try:
+        for part in _texts(data):
+            if "\0" in part:
+                raise ValueError("a NUL byte")
+            os.fsencode(part)
+    except (ValueError, RecursionError) as error:
+        raise LaunchError(f"{where} holds what no variable or path can: {error}") from error
     return data
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in it, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+    elif isinstance(value, dict):
+        yield from _texts([*value, *value.values()])
 
 
 def json_file(path: str) -> dict[str, Any]:

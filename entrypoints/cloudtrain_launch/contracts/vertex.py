@@ -65,7 +65,8 @@ def _address(entry: str) -> tuple[str, int]:
     host, colon, text = entry.partition(":")
     if not host or (colon and not text.isdecimal()):
         raise LaunchError(f"CLUSTER_SPEC: {entry!r} is not host:port")
-    return host, int(text) if colon else PORT
+    where = f"CLUSTER_SPEC: the port of {host}"
+    return host, reading.as_port(reading.whole(text, where), where) if colon else PORT
 
 
 def _rank(task: object, sizes: list[int]) -> int:
@@ -81,9 +82,10 @@ def _rank(task: object, sizes: list[int]) -> int:
             USAGE,
         )
     place = WORKER_POOLS.index(pool)
-    if not text.isdecimal() or int(text) >= sizes[place]:
+    index = reading.whole(text, "CLUSTER_SPEC: task.index") if text.isdecimal() else -1
+    if not 0 <= index < sizes[place]:
         raise LaunchError(f"CLUSTER_SPEC: task.index is {task.get('index')!r}, {pool} has {sizes[place]} replicas")
-    return sum(sizes[:place]) + int(text)
+    return sum(sizes[:place]) + index
 
 
 def local_path(name: str, value: str, env: Mapping[str, str]) -> str:

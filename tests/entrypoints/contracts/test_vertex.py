@@ -43,6 +43,11 @@ def test_a_replica_that_is_not_to_train(pool: str | None, tmp_path: Path) -> Non
         (_spec(task={"type": "workerpool1"}), "task.index is None, workerpool1 has 1 replicas"),
         (_spec(task={"type": "workerpool1", "index": 1}), "task.index is 1, workerpool1 has 1 replicas"),
         (_spec(task={"type": "workerpool1", "index": -1}), "task.index is -1, workerpool1 has 1 replicas"),
+        (_spec(task={"type": "workerpool1", "index": "9" * 5000}), "task.index is not a whole number: '999"),
+        (_spec(cluster={**TWO, "workerpool0": ["a:99999"]}), "the port of a is 99999, a port is from 1 to 65535"),
+        (_spec(cluster={**TWO, "workerpool0": ["a:" + "9" * 5000]}), "the port of a is not a whole number: '999"),
+        (_spec(cluster={**TWO, "workerpool0": ["a\0"]}), "CLUSTER_SPEC holds what no variable or path can: a NUL"),
+        (_spec(cluster={**TWO, "\ud800": ["a"]}), "CLUSTER_SPEC holds what no variable or path can: "),
     ],
 )
 def test_a_broken_cluster_spec(text: str, message: str, tmp_path: Path) -> None:

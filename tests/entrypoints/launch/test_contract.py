@@ -84,6 +84,7 @@ def _without(name: str) -> dict[str, Any]:
             "processes_per_node must be a whole number from 1, not True",
         ),
         (json.dumps({**SPEC, "grace": -1}), "grace must be a number from 0, not -1"),
+        (json.dumps({**SPEC, "start_timeout": float("inf")}), "start_timeout must be a number from 0, not inf"),
         (json.dumps({**SPEC, "start_timeout": None}), "start_timeout must be a number from 0, not None"),
     ],
 )
