@@ -1,6 +1,7 @@
 """A node's results where the provider does not take them itself: copied to their place when the workers have ended.
 
-After a failure and a preemption, too, as far as the time goes: what was measured until then is worth having.
+After a failure and a preemption, too, as far as the time goes: what was measured until then is worth having. A job that
+was preempted goes on in the same folders, so what it then measures is put behind that.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any, Callable
 from cloudtrain_launch import aws, objects
 from cloudtrain_launch.cluster import Cluster
 from cloudtrain_launch.errors import LaunchError
+
+_METRICS = "CLOUDTRAIN_METRICS_DIR"
 
 
 def check(cluster: Cluster, env: Mapping[str, str]) -> None:
@@ -39,7 +42,7 @@ def run(env: Mapping[str, str], cluster: Cluster) -> dict[str, Any]:
 
 def _name(variable: str) -> str:
     """As the job file has it."""
-    if variable == "CLOUDTRAIN_METRICS_DIR":
+    if variable == _METRICS:
         return "metrics"
     return "outputs." + variable[len("CLOUDTRAIN_OUTPUT_") :].lower()
 
@@ -54,11 +57,22 @@ def _copier(variable: str, source: str, target: str, env: Mapping[str, str]) -> 
         raise LaunchError(f"{variable} is {target!r}; results are delivered to s3://bucket/path, file:// or a path")
 
     def to_folder(key: str) -> None:
-        place = os.path.join(folder, key)
+        here, place = os.path.join(source, key), os.path.join(folder, key)
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        shutil.copyfile(os.path.join(source, key), place)
+        if variable == _METRICS and key.endswith(".jsonl") and os.path.exists(place):
+            _put_before(place, here)
+        shutil.copyfile(here, place)
 
     return to_folder
+
+
+def _put_before(earlier: str, path: str) -> None:
+    """Here and not where ``earlier`` lies: object stores take no appending."""
+    joined = path + ".joined"
+    shutil.copyfile(earlier, joined)
+    with open(joined, "ab") as file, open(path, "rb") as new:
+        shutil.copyfileobj(new, file)
+    os.replace(joined, path)
 
 
 def _to_s3(source: str, target: str, client: Any) -> Callable[[str], None]:

@@ -57,6 +57,27 @@ def test_metrics_of_vertex(make: Make) -> None:
     assert _delivered(job.bucket / "runs/r1/metrics") == _made_by(0, 1, 2, 3)
 
 
+LOGS = """
+import os, pathlib
+folder = pathlib.Path(os.environ["CLOUDTRAIN_METRICS_DIR"])
+with (folder / "rank-0.jsonl").open("a") as file:
+    file.write(f'{{"step": {os.environ["STEP"]}}}\\n')
+(folder / "summary.json").write_text(os.environ["STEP"])
+"""
+
+
+@pytest.mark.parametrize("provider", ["vertex", "azureml"])
+def test_metrics_of_a_job_that_goes_on(provider: str, make: Make) -> None:
+    """Started once more, by the service or by cloudtrain, it measures into the same folder."""
+    job = make(provider, count=1)
+    job.write(LOGS, processes_per_node=1)
+    for step in ("1", "2"):
+        job.variables["STEP"] = step
+        assert job.start(0).end() == 0, job.said
+    metrics = job.bucket / "runs/r1/metrics" if provider == "vertex" else job.mount / "metrics"
+    assert _delivered(metrics) == {"rank-0.jsonl": '{"step": 1}\n{"step": 2}\n', "summary.json": "2"}
+
+
 def test_after_a_failure(make: Make) -> None:
     job = make("sagemaker")
     job.variables["CLOUDTRAIN_OUTPUT_MADE"] = f"{job.folder}/delivered"
