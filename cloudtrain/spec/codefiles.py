@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cloudtrain.errors import did_you_mean
 from cloudtrain.spec.problems import Path as Key
-from cloudtrain.spec.problems import Problem, problem_at
+from cloudtrain.spec.problems import Problem, problem_at, shown
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -16,13 +16,24 @@ if TYPE_CHECKING:
 
 def missing_files(job: Job) -> Iterator[Problem]:
     """A problem for the code folder, the script and the requirements file that are not there."""
-    folder = job.code_folder
-    if not folder.is_dir():
-        yield problem_at(("code",), f"{folder} is {'not a folder' if folder.exists() else 'not there'}")
+    try:
+        folder = job.code_folder
+        if not folder.is_dir():
+            yield problem_at(("code",), f"{folder} is {'not a folder' if folder.exists() else 'not there'}")
+            return
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, until Python 3.13
+        yield problem_at(("code",), f"{shown(job.code)} cannot be looked at: {_reason(error)}")
         return
     for key, name in _named(job):
-        if not (folder / name).is_file():
-            yield problem_at(key, _absence(folder, name))
+        try:
+            if not (folder / name).is_file():
+                yield problem_at(key, _absence(folder, name))
+        except OSError as error:
+            yield problem_at(key, f"{shown(name)} cannot be looked at: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or "it is a link that loops"
 
 
 def _named(job: Job) -> Iterator[tuple[Key, str]]:

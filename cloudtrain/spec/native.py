@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pydantic_core import InitErrorDetails
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from cloudtrain.spec.fields import SWITCHES, Annotation, Plain, absent, refuse_unusable
 from cloudtrain.spec.flaws import all_flaws, checked, flaw, kind, wrong
@@ -61,6 +61,11 @@ def _mapping(value: Mapping[Any, object], depth: int) -> dict[str, object]:
     for key in value:
         if not isinstance(key, str):
             found.append(flaw((str(key),), f"a key must be text, not {kind(key)}", at_key=True))
+            continue
+        try:
+            refuse_unusable(key)
+        except PydanticCustomError as error:
+            found.append(flaw((key,), error.message(), at_key=True))
     deeper = partial(_any, depth=depth + 1)
     made = {str(key): checked(deeper, item, found, (str(key),)) for key, item in value.items()}
     if found:

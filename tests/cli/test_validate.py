@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.running import cloudtrain
 
 GOOD = "name: digits\nentry: train.py\nresources: {nodes: 2, processes_per_node: 4}\n"
@@ -95,3 +97,21 @@ def test_an_unknown_provider_is_told_before_any_file_is_read(tmp_path: Path) -> 
     done = cloudtrain("validate", "none.yaml", "--provider", "sagemake", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "cloudtrain: unknown provider 'sagemake', did you mean 'sagemaker'?\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('overrides: {azureml: {tags: {"\\ud800": x}}}', "half a surrogate pair"),
+        (f"code: {'a' * 5000}", "cannot be looked at: File name too long"),
+        (f"environment: {{requirements: {'a/' * 3000}x}}", "cannot be looked at: File name too long"),
+        ("code: loop", "cannot be looked at"),
+    ],
+)
+def test_what_no_disk_or_request_can_hold_is_a_problem_with_its_place(tmp_path: Path, line: str, said: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    project(tmp_path, f"name: digits\nentry: train.py\n{line}\n")
+    done = cloudtrain("validate", "job.yaml", "--provider", "azureml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("job.yaml:3:")
+    assert said in done.stderr
