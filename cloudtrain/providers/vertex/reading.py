@@ -10,8 +10,10 @@ from cloudtrain.providers.reading import at, entries, text
 
 
 def int64(value: Any, *path: str) -> int | None:
-    """The whole number there, as JSON has it: a number, or an int64 as text. None for anything else."""
+    """The whole number there, as JSON has it: a number (5.0 is 5), or an int64 as text. None for anything else."""
     found = at(value, *path)
+    if isinstance(found, float) and found.is_integer():
+        return int(found)
     if isinstance(found, str):
         return int(found) if re.fullmatch(r"-?[0-9]{1,19}", found) else None
     return found if isinstance(found, int) and not isinstance(found, bool) else None

@@ -20,6 +20,8 @@ from cloudtrain.spec.problems import shown
 
 Path = tuple[str | int, ...]
 
+_LONGEST_REASON = 300
+"""Of what the parser says: it repeats the value, however long."""
 _MESSAGE, _ENUM = 11, 14
 """Types of fields, as protobuf numbers them."""
 _JSON: Mapping[int | str, str] = {
@@ -139,7 +141,8 @@ def _refusal(value: Any, kind: Any) -> str:
     try:
         json_format.ParseDict(value, kind(), ignore_unknown_fields=False)
     except (json_format.ParseError, TypeError, ValueError, AttributeError) as error:
-        return str(error) or type(error).__name__
+        text = str(error) or type(error).__name__
+        return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
     return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.azureml import form
 from cloudtrain.providers.azureml.reading import Path, fits
 from cloudtrain.providers.base import NativeProblem
@@ -12,6 +13,7 @@ from cloudtrain.providers.reading import section
 from cloudtrain.spec.problems import shown
 
 _FORMS = "azureml:NAME:VERSION or azureml://registries/REGISTRY/environments/NAME/versions/VERSION"
+_CONDA = ("name", "channels", "dependencies", "variables", "prefix", "platforms")
 _ONE_EQUALS = r"[\w.-]+(\[[\w,.-]+\])?=[^=].*"
 
 
@@ -60,6 +62,13 @@ def _conda(conda: Any) -> Iterator[NativeProblem]:
         text = "must be the environment itself, a mapping with dependencies: no file lies beside the form"
         yield NativeProblem(path, text)
         return
+    for key in conda:
+        if key not in _CONDA:
+            near = did_you_mean(str(key), _CONDA) or f"; known here: {', '.join(_CONDA)}"
+            yield NativeProblem((*path, key), f"is no field of a conda environment{near}")
+    channels = conda.get("channels", [])
+    if not isinstance(channels, (list, tuple)) or not all(isinstance(channel, str) for channel in channels):
+        yield NativeProblem((*path, "channels"), f"must be a list of names, not {shown(channels)}")
     dependencies = conda.get("dependencies")
     if not isinstance(dependencies, (list, tuple)) or not dependencies:
         yield NativeProblem((*path, "dependencies"), "must be a list of packages")
