@@ -40,12 +40,13 @@ def instances_command(
     """Machines that train jobs, with list prices."""
     from cloudtrain.catalog.accelerators import UnknownAccelerator
     from cloudtrain.catalog.listing import HOME_REGIONS, machines
+    from cloudtrain.spec.problems import shown
 
     regions = _regions(provider, region) if region else HOME_REGIONS
     try:
         found = machines(provider, accelerator, min_accelerators)
     except UnknownAccelerator as error:
-        raise SpecError(f"--accelerator: {accelerator!r} {error}") from None
+        raise SpecError(f"--accelerator: {shown(accelerator)} {error}") from None
     if as_json:
         _print_json(found)
     elif not found:
@@ -120,6 +121,8 @@ def features_command(provider: str | None, markdown: bool, as_json: bool) -> Non
     """What becomes of every field of the job file on each cloud."""
     from cloudtrain.providers.registry import NAMES, capabilities
 
+    if markdown and as_json:
+        raise SpecError("--markdown and --json are two forms of the same: give one")
     clouds = [name for name in NAMES if provider in (None, name)]
     found = [{"provider": cloud, **row._asdict()} for cloud in clouds for row in capabilities(cloud)]
     if markdown:

@@ -119,3 +119,16 @@ def test_questions_that_cannot_be_answered(words: list[str], message: str) -> No
     done = cloudtrain("catalog", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
+
+
+def test_two_forms_at_once_are_refused() -> None:
+    done = cloudtrain("catalog", "features", "--json", "--markdown")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "give one" in done.stderr
+
+
+def test_what_is_no_accelerator_is_shown_in_few_words() -> None:
+    done = cloudtrain("catalog", "instances", "--accelerator", "A" * 10_000)
+    assert done.returncode == 2
+    assert done.stderr.startswith("cloudtrain: --accelerator: 'AAAA")
+    assert len(done.stderr) < 1000
