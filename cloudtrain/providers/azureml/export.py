@@ -27,5 +27,5 @@ def export(request: Request) -> Export:
         ("--resource-group", "resource_group"),
         ("--workspace-name", "workspace"),
     ):
-        words += [option, account[setting]]
+        words.append(f"{option}={account[setting]}")  # one word: a group's name may begin with a hyphen
     return Export({FILE: as_yaml(request.native)}, (shlex.join(words),))

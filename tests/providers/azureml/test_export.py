@@ -47,7 +47,8 @@ def test_the_command_creates_the_job_of_the_file_in_the_workspace(tmp_path: Path
     (command,) = registry.export(made).commands
     words = shlex.split(command)
     assert words[:4] == ["az", "ml", "job", "create"]
-    options = dict(zip(words[4::2], words[5::2], strict=True))
+    assert words[4] == "--file"
+    options = {words[4]: words[5], **dict(word.split("=", 1) for word in words[6:])}
     assert options == {"--file": "job.yml", **ACCOUNT}
     assert (_exported(tmp_path, made) / options["--file"]).is_file()
 
