@@ -58,6 +58,9 @@ _LAUNCHER_OWNS = (
 _INSIDE = r"(?![/~])(?!(?:.*/)?\.\.(?:/|$))[^\\:\x00-\x1f]*[^\\:/\x00-\x1f]"  # a relative path that stays inside
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 
+_TORCH = Text(
+    r"[0-9]+\.[0-9]+(\.[0-9]+)?([a-z]+[0-9]+)?(\+[A-Za-z0-9.]+)?", "must be a version such as 2.8", as_written=True
+)
 _SECRET = ByProvider(
     Text(), of_local=Text(f"env:{_VARIABLE}", "must name a variable of your own shell, as env:NAME", hidden=True)
 )
@@ -144,8 +147,12 @@ class Resources(Section):
     instance: Annotated[PerProvider[str] | None, ByProvider(Text())] = Field(
         default=None, description="The machine type, in each provider's own name. Default: chosen from the catalogue."
     )
-    disk_gib: Annotated[int | None, Whole(1)] = Field(default=None, description="Disk of every node, in GiB.")
-    shm_gib: Annotated[int | None, Whole(1)] = Field(default=None, description="Shared memory of every node, in GiB.")
+    disk_gib: Annotated[PerProvider[int] | None, ByProvider(Whole(1))] = Field(
+        default=None, description="Disk of every node, in GiB; one for all or one per provider."
+    )
+    shm_gib: Annotated[PerProvider[int] | None, ByProvider(Whole(1))] = Field(
+        default=None, description="Shared memory of every node, in GiB; one for all or one per provider."
+    )
 
     @property
     def processes(self) -> int:
@@ -155,6 +162,14 @@ class Resources(Section):
     def instance_for(self, provider: Provider) -> str | None:
         """The machine type named for a provider; None: to be chosen."""
         return for_provider(self.instance, provider)
+
+    def disk_for(self, provider: Provider) -> int | None:
+        """Disk of every node with a provider, in GiB; None: not said."""
+        return for_provider(self.disk_gib, provider)
+
+    def shm_for(self, provider: Provider) -> int | None:
+        """Shared memory of every node with a provider, in GiB; None: not said."""
+        return for_provider(self.shm_gib, provider)
 
     @classmethod
     def rules(cls, given: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
@@ -169,10 +184,10 @@ class Environment(Section):
         default=None,
         description="Container image, one for all or one per provider. Default: a current image that fits.",
     )
-    torch: Annotated[
-        str | None,
-        Text(r"[0-9]+\.[0-9]+(\.[0-9]+)?([a-z]+[0-9]+)?(\+[A-Za-z0-9.]+)?", "must be a version such as 2.8", True),
-    ] = Field(default=None, description="Version of torch that the image should hold, such as 2.8.")
+    torch: Annotated[PerProvider[str] | None, ByProvider(_TORCH)] = Field(
+        default=None,
+        description="Version of torch that the image should hold, such as 2.8; one for all or per provider.",
+    )
     requirements: Annotated[
         str | None, Text(_INSIDE, "must be a file inside the code folder, such as requirements.txt")
     ] = Field(default=None, description="A pip requirements file, seen from the code folder, installed on every node.")
@@ -188,6 +203,10 @@ class Environment(Section):
     def image_for(self, provider: Provider) -> str | None:
         """The image named for a provider; None: to be chosen."""
         return for_provider(self.image, provider)
+
+    def torch_for(self, provider: Provider) -> str | None:
+        """The version of torch wanted with a provider; None: not said."""
+        return for_provider(self.torch, provider)
 
     def secrets_for(self, provider: Provider) -> dict[str, str | None]:
         """Variable -> the provider's name of its secret; None where the job says nothing for this provider."""

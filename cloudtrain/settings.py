@@ -122,9 +122,7 @@ def settings_for(
     file = find_file(folder)
     values = dict(_from_file(file).get(provider, {})) if file else {}
     values.update(_from_environment(provider, os.environ if environ is None else environ))
-    for name, value in (given or {}).items():
-        _check(provider, name, value, f"--set {name if str(name).isidentifier() else shown(name)}")
-        values[name] = value
+    values.update(_given(provider, given or {}))
     return Settings(provider, values)
 
 
@@ -132,6 +130,19 @@ def find_file(folder: Path) -> Path | None:
     """The nearest ``cloudtrain.toml`` in ``folder`` or above it; whether it can be read is another matter."""
     start = folder.absolute()
     return next((path for place in (start, *start.parents) if os.path.lexists(path := place / FILE_NAME)), None)
+
+
+def _given(provider: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """``region`` is the provider's own, ``vertex.region`` Vertex AI's whichever is asked for."""
+    for said, value in given.items():
+        text = str(said)
+        section, dot, name = text.rpartition(".")
+        where = f"--set {text if name.isidentifier() and len(text) < 60 else shown(said)}"
+        if dot and section not in KEYS:
+            raise SpecError(f"{where}: unknown section{did_you_mean(section, KEYS) or '; known: ' + ', '.join(KEYS)}")
+        _check(section or provider, name, value, where)
+        if section in ("", provider):
+            yield name, value
 
 
 def _from_environment(provider: str, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -207,5 +218,11 @@ def _check(provider: str, name: object, value: object, where: str) -> None:
         raise SpecError(f"{where}: must be text, not {shown(value)}")
     key = keys[str(name)]
     if value and not re.fullmatch(key.pattern, value):
-        like = f", such as {key.placeholder}" if key.placeholder else ""
-        raise SpecError(f"{where}: {shown(value)} is no {key.about}{like}")
+        raise SpecError(f"{where}: {shown(value)} is no {key.about}{_advice(key, value)}")
+
+
+def _advice(key: Key, value: str) -> str:
+    bare = value.partition("://")[2].strip("/")
+    if bare and re.fullmatch(key.pattern, bare):
+        return f"; write {bare}"
+    return f", such as {key.placeholder}" if key.placeholder else ""

@@ -125,3 +125,17 @@ def test_variables_of_other_providers_and_empty_ones_are_not_looked_at(tmp_path:
 )
 def test_what_is_wrong_with_the_callers_own_is_said(tmp_path: Path, given: Any, said: str) -> None:
     assert refusal(tmp_path, given=given).startswith(said)
+
+
+def test_a_setting_may_say_whose_it_is(tmp_path: Path) -> None:
+    given = {"vertex.region": "us-east4", "bucket": "mine"}
+    assert settings_for("vertex", tmp_path, environ={}, given=given)["region"] == "us-east4"
+    other = settings_for("sagemaker", tmp_path, environ={}, given=given)
+    assert (other["region"], other["bucket"]) == ("us-east-1", "mine")  # the placeholder, and what is anybody's
+    with pytest.raises(SpecError, match="--set vertx.region: unknown section, did you mean 'vertex'"):
+        settings_for("vertex", tmp_path, environ={}, given={"vertx.region": "us-east4"})
+
+
+def test_a_uri_where_a_bucket_is_meant_is_told_what_to_write(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="; write my-bucket$"):
+        settings_for("sagemaker", tmp_path, environ={}, given={"bucket": "s3://my-bucket/"})

@@ -2,7 +2,8 @@
 
 The rules of one entry, strongest first:
 
-1. ``.git``, ``.cloudtrain``, ``__pycache__`` and virtual environments (a folder that holds ``pyvenv.cfg``) never ship.
+1. ``.git``, ``.cloudtrain``, ``__pycache__``, ``cloudtrain.toml`` and virtual environments (a folder that holds
+   ``pyvenv.cfg``) never ship.
 2. ``.cloudtrainignore`` files, the deepest first; in each the last line that matches decides.
 3. ``.gitignore`` files, likewise. If the code folder lies inside a git repository, those of the folders above it up to
    the root of the repository count too.
@@ -32,7 +33,8 @@ from typing import Any, NamedTuple
 
 from cloudtrain.bundle.names import printable
 
-NEVER = frozenset({".git", ".cloudtrain", "__pycache__"})
+# cloudtrain.toml: account settings are not part of a job, and what they say must not change the digest of its code.
+NEVER = frozenset({".git", ".cloudtrain", "__pycache__", "cloudtrain.toml"})
 GITIGNORE = ".gitignore"
 CLOUDTRAINIGNORE = ".cloudtrainignore"
 _VENV_MARK = "pyvenv.cfg"

@@ -81,18 +81,23 @@ def rows_of(provider: str, name: str) -> tuple[Instance, ...]:
     return tuple(row for row in _of(provider) if row.name == name)
 
 
-def choose(provider: str, accelerator: str | None, count: int, *, processes: int = 1, spot: bool = False) -> Choice:
+def choose(
+    provider: str, accelerator: str | None, count: int, *, processes: int = 1, memory_gib: float = 0, spot: bool = False
+) -> Choice:
     """The smallest machine for a node: ``count`` accelerators and ``processes`` processes. Raises NoInstance.
 
     It has exactly that accelerator and at least as many; fewest accelerators first, then vCPU, then memory, then the
-    order of the data file. Without an accelerator it is a general-purpose machine.
+    order of the data file. Without an accelerator it is a general-purpose machine. ``memory_gib`` is the least memory.
     """
     if accelerator is None:
-        return _smallest_without(provider, processes)
+        return _smallest_without(provider, processes, memory_gib)
     having = [row for row in _of(provider) if row.accelerator == accelerator]
     fitting = [row for row in having if row.accelerators >= count and row.vcpus >= max(_LEAST_VCPUS, count, processes)]
     if not fitting:
         raise NoInstance(_what_there_is(provider, accelerator, count, processes, having))
+    fitting = [row for row in fitting if row.memory_gib >= memory_gib]
+    if not fitting:
+        raise NoInstance(f"{provider} has no machine with {count} x {accelerator} and {memory_gib:g} GiB of memory")
     best = fitting[0]
     if not best.on_demand and not spot:
         raise NoInstance(_not_on_demand(best, fitting))
@@ -131,13 +136,16 @@ def _instance(provider: str, row: Row) -> Instance:
     )
 
 
-def _smallest_without(provider: str, processes: int) -> Choice:
+def _smallest_without(provider: str, processes: int, memory_gib: float) -> Choice:
     least = max(_LEAST_VCPUS_CPU, processes)
     general = [row for row in _of(provider) if row.accelerator is None and row.purpose == "general"]
     for row in general:
-        if row.vcpus >= least:
-            return Choice(row, f"smallest general-purpose type with at least {least} vCPU: {_host(row)}")
+        if row.vcpus >= least and row.memory_gib >= memory_gib:
+            memory = f" and {memory_gib:g} GiB" if memory_gib else ""
+            return Choice(row, f"smallest general-purpose type with at least {least} vCPU{memory}: {_host(row)}")
     largest = general[-1]
+    if largest.vcpus >= least:
+        raise NoInstance(f"{provider} has no general-purpose type with {memory_gib:g} GiB of memory here")
     raise NoInstance(
         f"{provider}'s largest general-purpose type here is {largest.name} with {largest.vcpus} vCPU; "
         f"{processes} processes are too many for one node"

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="KEY=VALUE",
     callback=settings_option,
-    help="An account setting, such as region=eu-west-1.  [default: from cloudtrain.toml]",
+    help="An account setting, such as region=eu-west-1 vertex.region=us-east4.  [default: from cloudtrain.toml]",
 )
 @click.option("--attempt", type=click.IntRange(1, 1000), default=1, show_default=True, help="Which attempt of the run.")
 @click.option("--quiet", is_flag=True, help="No remarks on standard error.")
@@ -57,18 +57,19 @@ def command(
 
     \b
     cloudtrain render job.yaml --provider vertex
-    cloudtrain render job.yaml --provider sagemaker -o cli --out way-out
+    cloudtrain render job.yaml --provider sagemaker -o cli --out ../way-out
     cloudtrain render job.yaml --all
 
-    Remarks (what was chosen and why, stale images, placeholders for missing settings) go to standard error. Needs no
-    account, no network and no vendor package. Exit code 2: the job is wrong, or the provider cannot do it.
+    Remarks (what was chosen and why, stale images, placeholders for missing settings) go to standard error, with --all
+    behind the table. Needs no account and no network; only overrides are looked at with the vendor's package. Exit
+    code 2: the job is wrong, or the provider cannot do it.
     """  # fmt: skip
-    _refuse_odd(provider, every, output, out, settings)
+    _refuse_odd(provider, every, output, out, as_json, settings)
     from cloudtrain.job import Job
 
     loaded = Job.load(job)
     if every:
-        _show_all(loaded, attempt, as_json)
+        _show_all(loaded, settings, attempt, as_json)
     elif output == "cli":
         assert provider and out
         _export(loaded, provider, out, settings, attempt, quiet, as_json)
@@ -79,11 +80,17 @@ def command(
         _print(request.native, output)
 
 
-def _refuse_odd(provider: str | None, every: bool, output: str, out: Path | None, settings: dict[str, str]) -> None:
+def _refuse_odd(
+    provider: str | None, every: bool, output: str, out: Path | None, as_json: bool, settings: dict[str, str]
+) -> None:
     if every == (provider is not None):
         raise SpecError("give --provider sagemaker, vertex or azureml; or --all for the three side by side")
-    if every and (output == "cli" or settings):
-        raise SpecError("--all shows; -o cli and --set go with one --provider")
+    if every and output != "json":
+        raise SpecError(f"--all shows all three as a table, or with --json; -o {output} goes with one --provider")
+    if as_json and not every and output != "cli":
+        raise SpecError("the request is printed as JSON anyway; --json is for the report of --all and of -o cli")
+    if every and any("." not in name for name in settings):
+        raise SpecError("with --all say whose setting it is, such as --set vertex.region=us-east4")
     if (output == "cli") != (out is not None):
         raise SpecError("-o cli and --out DIR go together: the files need a place")
 
@@ -153,10 +160,10 @@ def _export(
         click.echo(f"  {line}")
 
 
-def _show_all(job: Job, attempt: int, as_json: bool) -> None:
+def _show_all(job: Job, settings: dict[str, str], attempt: int, as_json: bool) -> None:
     from cloudtrain.rendering.compare import side_by_side
 
-    columns = _columns(job, attempt)
+    columns = _columns(job, settings, attempt)
     if as_json:
         click.echo(json.dumps({column.provider: _as_data(column) for column in columns}, indent=2))
     else:
@@ -165,7 +172,7 @@ def _show_all(job: Job, attempt: int, as_json: bool) -> None:
         raise SystemExit(2)
 
 
-def _columns(job: Job, attempt: int) -> list[Column]:
+def _columns(job: Job, settings: dict[str, str], attempt: int) -> list[Column]:
     from cloudtrain.providers.registry import NAMES
     from cloudtrain.providers.shipping import bundle_of
     from cloudtrain.rendering.compare import Column
@@ -174,7 +181,7 @@ def _columns(job: Job, attempt: int) -> list[Column]:
     bundle, columns = bundle_of(job), []
     for provider in NAMES:
         try:
-            columns.append(Column(provider, _request_for(job, provider, bundle, {}, attempt), None))
+            columns.append(Column(provider, _request_for(job, provider, bundle, settings, attempt), None))
         except JobFileError as error:
             columns.append(Column(provider, None, error))
     return columns

@@ -59,6 +59,7 @@ class _Report(NamedTuple):
     job: Job | None
     problems: tuple[Problem, ...]
     notes: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()
 
 
 def _known(provider: str) -> str:
@@ -75,7 +76,7 @@ def _checked(file: str, providers: tuple[str, ...], settings: dict[str, str]) ->
         job = Job.load(file)
     except JobFileError as error:
         return _Report(file, None, error.problems)
-    report = _Report(file, job, job.check_files())
+    report = _Report(file, job, job.check_files(), providers=providers)
     for provider in providers if not report.problems else ():
         problems, notes = _checked_for(job, provider, settings)
         report = report._replace(problems=(*report.problems, *problems), notes=(*report.notes, *notes))
@@ -104,13 +105,14 @@ def _print(report: _Report) -> None:
     for note in report.notes:
         click.echo(f"{report.file}: note: {note}", err=True)
     if report.job is not None and not report.problems:
-        click.echo(f"{report.file}: {_understood(report.job)}")
+        click.echo(f"{report.file}: {_understood(report.job, report.providers)}")
 
 
-def _understood(job: Job) -> str:
+def _understood(job: Job, providers: tuple[str, ...]) -> str:
     nodes = job.resources.nodes
     machines = f"{nodes} node{'s' if nodes > 1 else ''} x {job.processes} process{'es' if job.processes > 1 else ''}"
-    return f"valid: {job.name} runs {job.start} on {machines}"
+    where = f", here and on {', '.join(providers)}" if providers else ""
+    return f"valid{where}: {job.name} runs {job.start} on {machines}"
 
 
 def _print_json(reports: list[_Report]) -> None:

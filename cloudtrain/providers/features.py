@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.base import Capability
+from cloudtrain.providers.identity import asked_of
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -54,15 +55,10 @@ def in_order(capabilities: Iterable[Capability]) -> tuple[Capability, ...]:
     return tuple(sorted(listed, key=place))
 
 
-def set_fields(job: Job) -> Iterator[tuple[Path, Any]]:
-    """Every field that the job sets to something else than the default: its path and value."""
-    yield from _leaves((), job.given())
-
-
-def refusals(job: Job, capabilities: Iterable[Capability]) -> Iterator[tuple[Path, str]]:
+def refusals(job: Job, provider: Provider, capabilities: Iterable[Capability]) -> Iterator[tuple[Path, str]]:
     """The fields that the job sets and the provider refuses, with the reason."""
     refused = [capability for capability in capabilities if capability.support == "refused"]
-    for path, value in set_fields(job):
+    for path, value in _leaves((), asked_of(job, provider)):
         for capability in refused:
             name, equals, wanted = capability.field.partition("=")
             if _matches(name, path) and (not equals or str(value) == wanted):
@@ -75,6 +71,19 @@ def shared_notes(job: Job, provider: Provider) -> Iterator[str]:
     """What is to be known whichever the provider is."""
     if job.checkpoint.uri is not None and job.checkpoint.uri_for(provider) is None:
         yield f"checkpoint.uri names no place for {provider}: checkpoints are kept beside the run"
+    if homeless := [f"outputs.{name}" for name, uri in job.outputs_for(provider).items() if uri is None]:
+        yield f"{', '.join(homeless)} names no place for {provider}: it is kept beside the run"
+    if job.resources.instance is not None and job.resources.instance_for(provider) is None:
+        kind = job.resources.accelerator or "a machine without accelerators, since resources.accelerator names none"
+        yield f"resources.instance names no machine for {provider}: chosen from the catalogue for {kind}"
+
+
+def client_notes(job: Job, provider: Provider, capabilities: Iterable[Capability]) -> Iterator[str]:
+    """What the job sets and no one keeps yet: following a run on a cloud is not there in this version."""
+    client = [capability.field for capability in capabilities if capability.support == "client"]
+    named = (".".join(map(str, path)) for path, _ in _leaves((), asked_of(job, provider)))
+    if kept := [field for field in named if field in client]:
+        yield f"{', '.join(kept)}: {provider} has no such limit, and cloudtrain keeps it only once it follows runs"
 
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:

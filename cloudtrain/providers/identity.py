@@ -39,19 +39,24 @@ def run_id_of(job: Job, provider: str, settings: Mapping[str, str], code: str) -
 
     So a request shown today and one sent tomorrow have the same name, and sending twice can be seen.
     """
-    asked = _as_asked(job.given(), provider)
+    asked = asked_of(job, provider)
     return f"{job.name}-{digest('cloudtrain-run 1', asked, provider, dict(settings), code)[:_HEX]}"
 
 
 _PER_PROVIDER: Mapping[str, Any] = {
     "overrides": None,
-    "resources": {"instance": None},
-    "environment": {"image": None, "secrets": {"*": None}},
+    "resources": {"instance": None, "disk_gib": None, "shm_gib": None},
+    "environment": {"image": None, "torch": None, "secrets": {"*": None}},
     "data": {"*": {"uri": None}},
     "outputs": {"*": None},
     "checkpoint": {"uri": None},
 }
 """Fields of a job that may hold one value for each provider; ``*`` is any name."""
+
+
+def asked_of(job: Job, provider: str) -> dict[str, Any]:
+    """What the job asks of a provider, as plain data: only what differs from the defaults."""
+    return _as_asked(job.given(), provider)
 
 
 def _as_asked(

@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudtrain.catalog.images import NoImage, image_for
+from cloudtrain.catalog.instances import instances
+from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.base import Chosen, at_value
 
 if TYPE_CHECKING:
@@ -45,11 +47,19 @@ def image_of_catalogue(job: Job, provider: Provider, region: str, machine: Machi
     if machine.problems and not machine.name:
         return Image("")  # which one fits depends on a machine that there is not
     try:
-        found = image_for(provider, region=region, torch=job.environment.torch, instance=machine.instance)
+        found = image_for(provider, region=region, torch=job.environment.torch_for(provider), instance=machine.instance)
     except NoImage as error:
-        field = "torch" if job.environment.torch else "image"
-        return Image("", problems=((("environment", field), str(error)),))
+        return Image("", problems=(_no_image(job, provider, machine, str(error)),))
     return Image(found.uri, (Chosen("environment.image", found.uri, found.reason),), found.notes, conda=found.conda)
+
+
+def _no_image(job: Job, provider: Provider, machine: Machine, reason: str) -> tuple[Path, str]:
+    """At the field that would have to be another for an image to fit."""
+    if machine.instance is None:
+        near = did_you_mean(machine.name, [row.name for row in instances(provider)])
+        text = f"{machine.name} is not in the catalogue{near}: name an image that fits it in environment.image"
+        return at_value(("resources", "instance"), job.resources.instance, provider), text
+    return ("environment", "torch" if job.environment.torch_for(provider) else "image"), reason
 
 
 def refused_image(job: Job, provider: Provider, flaw: str) -> Image:
@@ -57,7 +67,7 @@ def refused_image(job: Job, provider: Provider, flaw: str) -> Image:
     return Image("", problems=((at_value(("environment", "image"), job.environment.image, provider), flaw),))
 
 
-def unchecked_torch(job: Job, uri: str) -> tuple[str, ...]:
+def unchecked_torch(job: Job, provider: Provider, uri: str) -> tuple[str, ...]:
     """What is to be said where the job names both an image and a torch."""
-    torch = job.environment.torch
+    torch = job.environment.torch_for(provider)
     return (f"environment.torch: {uri} is taken as it is; that it holds torch {torch} is not checked",) if torch else ()

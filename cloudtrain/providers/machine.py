@@ -10,6 +10,7 @@ from cloudtrain.catalog.instances import Instance, NoInstance, choose, instances
 from cloudtrain.catalog.network import network_settings
 from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.base import Chosen, at_value
+from cloudtrain.spec.fields import CLOUDS
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -54,8 +55,16 @@ def network_choices(job: Job, machine: Machine) -> Iterator[Chosen]:
 def _chosen(job: Job, provider: Provider) -> Machine:
     resources = job.resources
     count = (resources.accelerators_per_node or 1) if resources.accelerator else 0
+    memory = resources.shm_for(provider) or 0  # shared memory is memory
     try:
-        choice = choose(provider, resources.accelerator, count, processes=job.processes, spot=job.spot.enabled)
+        choice = choose(
+            provider,
+            resources.accelerator,
+            count,
+            processes=job.processes,
+            memory_gib=memory,
+            spot=job.spot.enabled,
+        )
     except NoInstance as error:
         path = ("resources", "accelerator" if resources.accelerator else "processes_per_node")
         return Machine("", None, problems=((path, str(error)),))
@@ -69,10 +78,7 @@ def _named(job: Job, provider: Provider, name: str) -> Machine:
         path = at_value(("resources", "instance"), job.resources.instance, provider)
         return Machine("", None, problems=((path, f"{shown(name)} is no name of a machine type"),))
     if not rows:
-        near = did_you_mean(name, [row.name for row in instances(provider)])
-        return Machine(
-            name, None, notes=(f"resources.instance: {name} is not in the catalogue; taken as written{near}",)
-        )
+        return _unknown(job, provider, name)
     wanted = job.resources.accelerator
     count = job.resources.accelerators_per_node or (1 if wanted else 0)
     fitting = [row for row in rows if wanted in (None, row.accelerator) and row.accelerators >= count]
@@ -88,6 +94,16 @@ def _named(job: Job, provider: Provider, name: str) -> Machine:
         problem = ("resources", "instance"), f"{name} may have {which}: say which in resources.accelerator"
         return Machine(name, row, problems=(problem,))
     return Machine(name, row, notes=_idle(job, row))
+
+
+def _unknown(job: Job, provider: Provider, name: str) -> Machine:
+    """A type that the catalogue has not: maybe newer than it, unless it is another cloud's."""
+    path = at_value(("resources", "instance"), job.resources.instance, provider)
+    for other in CLOUDS:
+        if rows_of(other, name):
+            return Machine("", None, problems=((path, f"{name} is a machine of {other}, not of {provider}"),))
+    near = did_you_mean(name, [row.name for row in instances(provider)])
+    return Machine(name, None, notes=(f"resources.instance: {name} is not in the catalogue; taken as written{near}",))
 
 
 def _has(row: Instance) -> str:

@@ -92,7 +92,7 @@ def policy(job: Job) -> str:
     In the request, so that any machine that finds the job can follow it by the same rules.
     """
     kept = {
-        "retries": [job.retries.preemption, job.retries.capacity, job.retries.failure],
+        "retries": job.retries.model_dump(),
         "pending": job.limits.pending,
         "cost_usd": job.limits.cost_usd,
         "max_wait": job.spot.max_wait,

@@ -41,6 +41,11 @@ def places_in_bucket(job: Job, context: Context, provider: Provider, scheme: str
     return Places(f"{root}/code/{context.code}/", run, checkpoints)
 
 
+def output_places(job: Job, provider: Provider, run: str) -> dict[str, str]:
+    """Output -> its place: the one that the job names, or a folder beside the run. ``run`` ends with a slash."""
+    return {name: uri or f"{run}outputs/{name}/" for name, uri in job.outputs_for(provider).items()}
+
+
 FlawOf = Callable[[str, bool], "str | None"]
 """Why a place cannot be read, or with True written to; None if it can."""
 
@@ -48,19 +53,19 @@ FlawOf = Callable[[str, bool], "str | None"]
 def unusable_places(job: Job, provider: Provider, example: str, flaw_of: FlawOf) -> Iterator[tuple[Path, str]]:
     """Data, outputs and checkpoints that have no place with the provider, or one that it cannot use.
 
-    Only checkpoints need none: they lie beside the run then.
+    Only data need one: what a job writes lies beside the run where it names none.
     """
     named: list[tuple[tuple[str, ...], PerProvider[str], bool]] = [
         *((("data", name, "uri"), channel.uri, False) for name, channel in job.data.items()),
         *((("outputs", name), place, True) for name, place in job.outputs.items()),
     ]
-    if job.checkpoint.uri is not None and job.checkpoint.uri_for(provider) is not None:
+    if job.checkpoint.uri is not None:
         named.append((("checkpoint", "uri"), job.checkpoint.uri, True))
     for path, given, written in named:
         uri = for_provider(given, provider)
-        if uri is None:
+        if uri is None and not written:
             yield path, f"names no place for {provider}; give {'.'.join(path)}.{provider}, such as {example}"
-        elif flaw := flaw_of(uri, written) or _odd(uri):
+        elif uri is not None and (flaw := flaw_of(uri, written) or _odd(uri)):
             yield at_value(path, given, provider), flaw
 
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from cloudtrain.errors import SpecError, did_you_mean
-from cloudtrain.providers.features import in_order, shared_notes
+from cloudtrain.providers.features import client_notes, in_order, shared_notes
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def translate(job: Job, context: Context) -> Request:
     """The request for the provider that the settings are of. Raises JobFileError with all that it refuses."""
     provider = known(context.settings.provider)
     request = cast("Request", _module(provider, "translate").translate(job, context))
-    return request._replace(notes=(*request.notes, *shared_notes(job, provider)))
+    notes = (*shared_notes(job, provider), *client_notes(job, provider, capabilities(provider)))
+    return request._replace(notes=(*request.notes, *notes))
 
 
 def capabilities(provider: str) -> tuple[Capability, ...]:

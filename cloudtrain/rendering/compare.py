@@ -28,11 +28,6 @@ _ASKED: Mapping[str, Mapping[str, str]] = {
         "vertex": "jobSpec.workerPoolSpecs.0.diskSpec.bootDiskSizeGb",
     },
     "shared memory": {"azureml": "resources.shm_size"},
-    "image": {
-        "sagemaker": "AlgorithmSpecification.TrainingImage",
-        "vertex": "jobSpec.workerPoolSpecs.0.containerSpec.imageUri",
-        "azureml": "environment",
-    },
     "spot": {
         "sagemaker": "EnableManagedSpotTraining",
         "vertex": "jobSpec.scheduling.strategy",
@@ -42,6 +37,15 @@ _ASKED: Mapping[str, Mapping[str, str]] = {
         "sagemaker": "StoppingCondition.MaxRuntimeInSeconds",
         "vertex": "jobSpec.scheduling.timeout",
         "azureml": "limits.timeout",
+    },
+}
+
+# The same for what is too long for a column.
+_LONG: Mapping[str, Mapping[str, str]] = {
+    "image": {
+        "sagemaker": "AlgorithmSpecification.TrainingImage",
+        "vertex": "jobSpec.workerPoolSpecs.0.containerSpec.imageUri",
+        "azureml": "environment",
     },
     "checkpoints": {
         "sagemaker": "CheckpointConfig.S3Uri",
@@ -65,6 +69,7 @@ def side_by_side(columns: list[Column], width: int = 120) -> str:
     lines = list(_table(shown, width)) if shown else []
     for column in columns:
         lines += ["", f"{column.provider}:"]
+        lines += [f"  {question:<11}  {answer}" for question, answer in _long_answers(column)]
         lines += _told(column, width)
     return "\n".join(lines).strip("\n")
 
@@ -74,7 +79,8 @@ def _table(columns: list[Column], width: int) -> Iterator[str]:
     room = max(20, (width - label) // len(columns) - 2)
     yield " " * label + "".join(f"{column.provider:<{room + 2}}" for column in columns)
     for question, places in _ASKED.items():
-        answers = [_answer(column, places.get(column.provider, "")) for column in columns]
+        told = _SAID.get(question, str)
+        answers = [told(answer) if (answer := _answer(column, places)) else "" for column in columns]
         if any(answers):
             yield from _row(question, answers, label, room)
 
@@ -87,13 +93,38 @@ def _row(question: str, answers: list[str], label: int, room: int) -> Iterator[s
         yield f"{head:<{label}}{''.join(f'{part:<{room + 2}}' for part in parts)}".rstrip()
 
 
-def _answer(column: Column, place: str) -> str:
+def _long_answers(column: Column) -> Iterator[tuple[str, str]]:
+    for question, places in _LONG.items():
+        if answer := _answer(column, places):
+            yield question, answer
+
+
+def _answer(column: Column, places: Mapping[str, str]) -> str:
+    place = places.get(column.provider, "")
     found: Any = column.request.native if column.request and place else None
     for step in place.split("."):
         found = _below(found, step)
     if isinstance(found, Mapping):
         return str(found.get("image", found))
     return "" if found is None else str(found)
+
+
+def _duration(seconds: str) -> str:
+    """``21600s`` as ``6h``."""
+    text = seconds.removesuffix("s")
+    if not text.isdecimal():
+        return seconds
+    number = int(text)
+    unit, size = next(pair for pair in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)) if number % pair[1] == 0)
+    return f"{number // size}{unit}"
+
+
+def _yes(_: str) -> str:
+    return "yes"
+
+
+_SAID = {"time limit": _duration, "spot": _yes}
+"""Question -> how an answer is said, the same for all clouds."""
 
 
 def _below(value: Any, step: str) -> Any:

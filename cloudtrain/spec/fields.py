@@ -29,7 +29,7 @@ CLOUDS = tuple(name for name in PROVIDERS if name != "local")
 PerProvider: TypeAlias = T | Mapping[Provider, T]  # one value for all, or one for each that is named
 
 
-def for_provider(value: PerProvider[str] | None, provider: Provider) -> str | None:
+def for_provider(value: PerProvider[T] | None, provider: Provider) -> T | None:
     """The value meant for one provider; None where the job says nothing for it."""
     return value.get(provider) if isinstance(value, Mapping) else value
 

@@ -210,3 +210,11 @@ def test_a_gitignore_that_is_a_link_is_not_read_as_git_does_not(repository: Path
     plant(repository, {"rules": "*.bin", "x.bin": ""})
     (repository / ".gitignore").symlink_to("rules")
     assert shipped(repository) == git_says(repository) == [".gitignore", "rules", "x.bin"]
+
+
+def test_account_settings_are_no_code(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    before = scan(tmp_path).digest
+    (tmp_path / "cloudtrain.toml").write_text('[vertex]\nproject = "p"\n')
+    assert scan(tmp_path).digest == before
+    assert str(explain(tmp_path, "cloudtrain.toml")) == "left out: cloudtrain.toml never ships"

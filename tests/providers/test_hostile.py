@@ -82,6 +82,17 @@ def test_checkpoints_leave_room_for_the_folder_of_the_run() -> None:
     assert "at most 972" in refused("sagemaker", checkpoint={"uri": fits + "x"})[0]
 
 
+def test_names_that_make_too_long_variables_are_refused() -> None:
+    """512 characters, SageMaker's limit, with our own beginning of the variable's name."""
+    assert "at most 512" in refused("sagemaker", environment={"secrets": {"s" * 492: "name"}})[0]
+    assert "at most 512" in refused("sagemaker", outputs={"o" * 495: "s3://bucket/o/"})[0]
+
+
+def test_a_checkpoint_lies_where_the_next_attempt_finds_it() -> None:
+    uri = "azureml://datastores/d/paths/${{name}}/"
+    assert "the next attempt" in refused("azureml", checkpoint={"uri": {"azureml": uri}})[0]
+
+
 def validated(folder: Path, provider: str, **environ: str) -> subprocess.CompletedProcess[str]:
     (folder / "train.py").touch()
     file = folder / "job.yaml"
@@ -127,6 +138,9 @@ def test_no_place_for_the_file_that_azure_reads_is_no_fault_of_the_job(tmp_path:
             {"InputDataConfig": {"2": {"DataSource": {"S3DataSource": {"InstanceGroupNames": [[]]}}}}},
             "must be text, not []",
         ),
+        ("vertex", {"jobSpec": {"workerPoolSpecs": {"*": {"diskSpec": {"bootDiskSizeGb": 99.0}}}}}, "is 99; must be"),
+        ("azureml", {"environment": {"conda_file": {"dependancies": ["x"]}}}, "did you mean 'dependencies'?"),
+        ("azureml", {"environment": {"conda_file": {"channels": "x"}}}, "must be a list of names, not 'x'"),
         (
             "vertex",
             {"jobSpec": {"workerPoolSpecs": {"*": {"machineSpec": {"machineType": "a\nb"}}}}},

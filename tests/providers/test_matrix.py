@@ -234,6 +234,45 @@ def test_a_checkpoint_place_for_others_alone_is_beside_the_run_and_said(provider
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
+def test_an_output_without_a_place_is_beside_the_run_and_said(provider: str) -> None:
+    job = Job.model_validate({**BASE, "outputs": {"report": {"local": "out"}}})
+    request = registry.translate(job, context(job, provider))
+    assert f"outputs.report names no place for {provider}: it is kept beside the run" in request.notes
+    assert f"runs/{request.spec['run_id']}/outputs/report/" in json.dumps(request.native)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_nobody_keeps_yet_is_said(provider: str) -> None:
+    job = Job.model_validate({**BASE, "limits": {"runtime": "2h", "cost_usd": 5}})
+    notes = registry.translate(job, context(job, provider)).notes
+    assert any("limits.cost_usd" in note and "only once it follows runs" in note for note in notes)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_value_for_another_cloud_alone_says_nothing_here(provider: str) -> None:
+    others = [name for name in PROVIDERS if name != provider]
+    said = {"resources": {"disk_gib": dict.fromkeys(others, 300), "shm_gib": dict.fromkeys(others, 3)},
+            "environment": {"torch": dict.fromkeys(others, "2.8")}}  # fmt: skip
+    plain, job = Job.model_validate(BASE), Job.model_validate(merged(BASE, said))
+    assert registry.translate(job, context(job, provider)) == registry.translate(plain, context(plain, provider))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_another_clouds_machine_is_refused(provider: str) -> None:
+    other = PROVIDERS[PROVIDERS.index(provider) - 1]
+    job = Job.model_validate(merged(BASE, {"resources": {"instance": {provider: CPU[other]}}}))
+    with pytest.raises(JobFileError, match=f"is a machine of {other}, not of {provider}"):
+        registry.translate(job, context(job, provider))
+
+
+def test_a_machine_is_chosen_that_has_the_memory() -> None:
+    job = Job.model_validate({"name": "shm", "entry": "train.py", "resources": {"shm_gib": {"azureml": 16}}})
+    request = registry.translate(job, context(job, "azureml"))
+    assert request.native["resources"]["shm_size"] == "16g"
+    assert request.native["resources"]["instance_type"] == "Standard_D4s_v5"  # 16 GiB; the D2s has 8
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_limit_of_spot_capacity_needs_spot_capacity(provider: str) -> None:
     job = Job.model_validate({**BASE, "spot": {"max_wait": "9h"}})
     with pytest.raises(JobFileError, match=r"set spot\.enabled"):

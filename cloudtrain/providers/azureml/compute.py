@@ -61,6 +61,15 @@ def runtime_problems(job: Job) -> Iterator[tuple[Path, str]]:
         yield ("limits", "runtime"), text
 
 
+def runtime_choice(job: Job) -> Iterator[Chosen]:
+    """A job without a limit has none of its own."""
+    if job.limits.runtime is None:
+        longest = LONGEST_SPOT_RUNTIME if job.spot.enabled else LONGEST_RUNTIME
+        yield Chosen(
+            "limits.runtime", "none", f"Azure ML asks for no limit, and ends a job after {longest // DAY} days"
+        )
+
+
 def compute_fields(job: Job, context: Context, machine: Machine) -> dict[str, Any]:
     """``compute``, ``resources`` and ``distribution``."""
     cluster = cluster_of(context)
@@ -82,7 +91,7 @@ def queue_fields(job: Job, context: Context) -> dict[str, Any]:
 
 def shm_choice(job: Job, context: Context, machine: Machine) -> Iterator[Chosen]:
     """Why the shared memory has the size it has, unless the job says it."""
-    if not job.resources.shm_gib:
+    if not job.resources.shm_for("azureml"):
         size, why = _shm_gib(job, context, machine), "the size of the machine is not known here"
         if _is_known(job, context, machine) and machine.instance:
             why = f"half the {machine.instance.memory_gib:g} GiB of {machine.name}"
@@ -110,6 +119,9 @@ def _problems(job: Job, machine: Machine) -> Iterator[tuple[Path, str]]:
             "Standard_NV36ads_A10_v5 has a whole one"
         )
         yield ("resources", "instance"), text
+    shm, row = job.resources.shm_for("azureml"), machine.instance
+    if shm and row and shm > row.memory_gib:
+        yield ("resources", "shm_gib"), f"{machine.name} has {row.memory_gib:g} GiB of memory, less than {shm}"
     if job.resources.nodes > MOST_NODES:
         text = f"{job.resources.nodes} nodes are too many: a distributed run has at most {MOST_NODES}"
         yield ("resources", "nodes"), text
@@ -120,8 +132,8 @@ def _is_known(job: Job, context: Context, machine: Machine) -> bool:
 
 
 def _shm_gib(job: Job, context: Context, machine: Machine) -> int:
-    if job.resources.shm_gib:
-        return job.resources.shm_gib
+    if wanted := job.resources.shm_for("azureml"):
+        return wanted
     if machine.instance and _is_known(job, context, machine):
         return max(_SERVICE_SHM_GIB, int(machine.instance.memory_gib / 2))
     return _SHM_GIB

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.azureml.form import DATASTORE_PATH, INPUT_FORMS, INPUT_PATH, OUTPUT_FORM
 from cloudtrain.providers.azureml.reading import fits
-from cloudtrain.providers.places import unusable_places
+from cloudtrain.providers.base import at_value
+from cloudtrain.providers.places import output_places, unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -50,11 +51,12 @@ def outputs_of(job: Job, context: Context) -> dict[str, Any]:
 
     ./outputs would be uploaded too, but it is not brought back after a restart.
     """
-    run = f"azureml://datastores/{context.settings['datastore']}/paths/{context.settings['prefix']}/runs/"
-    ours = {name: f"{run}{context.run_id}/{folder}/" for name, (_, folder) in FOLDERS.items()}
+    root = f"azureml://datastores/{context.settings['datastore']}/paths/{context.settings['prefix']}"
+    run = f"{root}/runs/{context.run_id}/"
+    ours = {name: f"{run}{folder}/" for name, (_, folder) in FOLDERS.items()}
     if kept := job.checkpoint.uri_for("azureml"):
         ours["cloudtrain_checkpoint"] = f"{kept.rstrip('/')}/{context.run_id}/"
-    named = {name: place or "" for name, place in job.outputs_for("azureml").items()}
+    named = output_places(job, "azureml", run)
     return {name: {"type": "uri_folder", "path": path, "mode": "rw_mount"} for name, path in {**ours, **named}.items()}
 
 
@@ -74,6 +76,9 @@ def folder_problems(job: Job) -> Iterator[tuple[Path, str]]:
         if name in _TAKEN:
             text = f"Azure ML sets a variable called {name} to the output's path on the node; take another name"
             yield ("outputs", name), text
+    if "${{" in (job.checkpoint.uri_for("azureml") or ""):
+        text = "holds ${{, which Azure ML replaces: the next attempt of a run would look for its checkpoints elsewhere"
+        yield at_value(("checkpoint", "uri"), job.checkpoint.uri, "azureml"), text
     for section, names in (("data", job.data), ("outputs", job.outputs)):
         for name in names:
             if name.lower().startswith(OURS):

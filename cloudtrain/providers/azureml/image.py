@@ -41,7 +41,7 @@ def _named(job: Job, name: str) -> Image:
             "azureml://registries/azureml/environments/NAME/versions/VERSION"
         )
         return refused_image(job, "azureml", text)
-    notes = unchecked_torch(job, name)
+    notes = unchecked_torch(job, "azureml", name)
     if uri.startswith(_REGISTERED) and re.search(_MOVES, uri):
         moves = f"environment.image: {name} is another image tomorrow; a version such as :3 stays what it is"
         notes = (*notes, moves)

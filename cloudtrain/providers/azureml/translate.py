@@ -14,6 +14,7 @@ from cloudtrain.providers.azureml.compute import (
     compute_fields,
     machine_of,
     queue_fields,
+    runtime_choice,
     runtime_problems,
     shm_choice,
     spot_notes,
@@ -58,14 +59,20 @@ def translate(job: Job, context: Context) -> Request:
         native=_marked(native, spec),
         spec=spec,
         ships=(Shipped("code", f"{CODE}/"), Shipped("spec", f"{CODE}/")),
-        chosen=(*machine.chosen, *image.chosen, *shm_choice(job, context, machine), *variable_choices(job, machine)),
+        chosen=(
+            *machine.chosen,
+            *image.chosen,
+            *shm_choice(job, context, machine),
+            *runtime_choice(job),
+            *variable_choices(job, machine),
+        ),
         notes=(*machine.notes, *image.notes, *spot_notes(job, context), *secret_notes(job, context)),
         account={name: context.settings[name] for name in ACCOUNT},
     )
 
 
 def _problems(job: Job, context: Context, machine: Machine, image: Image) -> Iterator[tuple[Path, str]]:
-    yield from refusals(job, CAPABILITIES)
+    yield from refusals(job, "azureml", CAPABILITIES)
     yield from machine.problems
     yield from image.problems
     yield from folder_problems(job)

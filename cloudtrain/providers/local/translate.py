@@ -102,7 +102,7 @@ def translate(
             }
             for node in range(nodes)
         ],
-        shm_gib=job.resources.shm_gib,
+        shm_gib=job.resources.shm_for("local"),
         places=places,
         notes=[*_notes(job, options), *_device_notes(job, options, machine, nodes * processes, gpus)],
     )
@@ -201,9 +201,9 @@ def _notes(job: Job, options: LocalOptions) -> Iterator[str]:
     resources, environment = job.resources, job.environment
     unused = {
         "resources.instance": resources.instance,
-        "resources.disk_gib": resources.disk_gib,
+        "resources.disk_gib": resources.disk_for("local"),
         "environment.image": environment.image,
-        "environment.torch": environment.torch,
+        "environment.torch": environment.torch_for("local"),
         "environment.requirements": environment.requirements,
         "spot": job.spot.enabled or None,
         "retries.failure": job.retries.failure or None,
@@ -219,7 +219,7 @@ def _notes(job: Job, options: LocalOptions) -> Iterator[str]:
     names = [name for name, value in unused.items() if value is not None]
     if names:
         yield f"not used by a local run, which takes this machine and this Python as they are: {', '.join(names)}"
-    if resources.shm_gib and options.isolation != "netns":
+    if resources.shm_for("local") and options.isolation != "netns":
         yield "resources.shm_gib is applied only where nodes are isolated (--isolation netns)"
     for key, uri in _places(job):
         if uri is None or not is_local(uri):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from cloudtrain.providers.machine import network_of
 from cloudtrain.providers.nodes import FINGERPRINT, node_variables
-from cloudtrain.providers.sagemaker.places import ARCHIVE, SPEC, folder
+from cloudtrain.providers.places import output_places
+from cloudtrain.providers.sagemaker.places import ARCHIVE, SPEC, folder, places_of
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -25,11 +26,13 @@ LONGEST = 512
 REGION = "CLOUDTRAIN_SAGEMAKER_REGION"
 """Where the job runs. The request itself does not say; AWS_REGION in the container is seen, but not documented."""
 OUTPUT = "CLOUDTRAIN_OUTPUT_"
+_SECRET = "CLOUDTRAIN_SECRETREF_"
 
 
 def environment_of(job: Job, context: Context, machine: Machine) -> dict[str, str]:
     """All variables but the fingerprint, ours first."""
-    outputs = {f"{OUTPUT}{name.upper()}": folder(uri or "") for name, uri in job.outputs_for("sagemaker").items()}
+    named = output_places(job, "sagemaker", places_of(job, context).run)
+    outputs = {f"{OUTPUT}{name.upper()}": folder(uri) for name, uri in named.items()}
     region = {REGION: context.settings["region"]}
     further = {**region, **outputs, **network_of(job, machine)}
     return node_variables(job, context, "sagemaker", spec=SPEC, code=ARCHIVE, further=further)
@@ -37,9 +40,12 @@ def environment_of(job: Job, context: Context, machine: Machine) -> dict[str, st
 
 def environment_problems(job: Job, context: Context, machine: Machine) -> Iterator[tuple[Path, str]]:
     """What does not fit."""
-    for name, uri in job.outputs_for("sagemaker").items():
-        if problem := _too_long(folder(uri or "")):
+    for name, uri in output_places(job, "sagemaker", places_of(job, context).run).items():
+        if problem := _too_long(f"{OUTPUT}{name}") or _too_long(folder(uri)):
             yield ("outputs", name), f"{problem}, where it is a variable of the container"
+    for name in job.environment.secrets:
+        if problem := _too_long(f"{_SECRET}{name}"):
+            yield ("environment", "secrets", name), f"{problem}, where it is a variable of the container"
     for name, value in job.environment.env.items():
         if problem := _too_long(name) or _too_long(value):
             yield ("environment", "env", name), f"{problem}; pass it as an argument, or in a file that ships"

@@ -55,7 +55,7 @@ def image_of(job: Job, region: str, machine: Machine) -> Image:
 def _named(job: Job, uri: str, region: str) -> Image:
     if flaw := _flaw_of(uri):
         return refused_image(job, "sagemaker", flaw)
-    return Image(uri, notes=(*_about(uri, region), *unchecked_torch(job, uri)))
+    return Image(uri, notes=(*_about(uri, region), *unchecked_torch(job, "sagemaker", uri)))
 
 
 def _flaw_of(uri: str) -> str | None:

@@ -76,7 +76,7 @@ def translate(job: Job, context: Context) -> Request:
 
 
 def _problems(job: Job, context: Context, machine: Machine, image: Image) -> Iterator[tuple[Path, str]]:
-    yield from refusals(job, CAPABILITIES)
+    yield from refusals(job, "sagemaker", CAPABILITIES)
     yield from machine.problems
     yield from image.problems
     yield from account_problems(context.settings)

@@ -29,14 +29,14 @@ def has_store(instance_type: str) -> bool:
 
 def volume_gib(job: Job, instance_type: str) -> int | None:
     """The size to send. Where there is an instance store the service ignores it: sent only if the job says one."""
-    if job.resources.disk_gib is not None or has_store(instance_type):
-        return job.resources.disk_gib
+    if job.resources.disk_for("sagemaker") is not None or has_store(instance_type):
+        return job.resources.disk_for("sagemaker")
     return DEFAULT_GIB
 
 
 def volume_problems(job: Job, machine: Machine) -> Iterator[tuple[Path, str]]:
     """More than the machine's own disks hold."""
-    store, wanted = machine.instance.local_disk_gib if machine.instance else None, job.resources.disk_gib
+    store, wanted = machine.instance.local_disk_gib if machine.instance else None, job.resources.disk_for("sagemaker")
     if store and wanted and wanted > store:
         text = f"{machine.name} has {store} GiB of its own disks and takes no other volume; the job asks for {wanted}"
         yield ("resources", "disk_gib"), text
@@ -44,14 +44,14 @@ def volume_problems(job: Job, machine: Machine) -> Iterator[tuple[Path, str]]:
 
 def volume_chosen(job: Job, machine: Machine) -> Iterator[Chosen]:
     """The size that is sent though the job names none."""
-    if job.resources.disk_gib is None and not has_store(machine.name):
+    if job.resources.disk_for("sagemaker") is None and not has_store(machine.name):
         reason = f"{machine.name} has no disks of its own and SageMaker wants a size"
         yield Chosen("resources.disk_gib", str(DEFAULT_GIB), reason)
 
 
 def volume_notes(job: Job, machine: Machine) -> Iterator[str]:
     """A size that changes nothing."""
-    if job.resources.disk_gib is not None and has_store(machine.name):
+    if job.resources.disk_for("sagemaker") is not None and has_store(machine.name):
         store = machine.instance.local_disk_gib if machine.instance else None
         size = f"{store} GiB" if store else "a fixed size"
         yield f"resources.disk_gib: storage of {machine.name} is its own disks, {size}, whatever is asked for"

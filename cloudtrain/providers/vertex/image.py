@@ -22,4 +22,4 @@ def _named(job: Job, uri: str) -> Image:
     if not is_reference(uri):
         text = f"{shown(uri)} is no image reference such as europe-docker.pkg.dev/project/repository/image:tag"
         return refused_image(job, "vertex", text)
-    return Image(uri, notes=unchecked_torch(job, uri))
+    return Image(uri, notes=unchecked_torch(job, "vertex", uri))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cloudtrain.providers.places import Places, places_in_bucket, unusable_places
+from cloudtrain.providers.places import Places, output_places, places_in_bucket, unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def mounted(uri: str) -> str:
 def folder_variables(job: Job, places: Places) -> dict[str, str]:
     """The variables that say where data and results lie, as gs:// URIs: the launcher knows where those are mounted."""
     data = {f"CLOUDTRAIN_DATA_{name.upper()}": channel.uri_for("vertex") or "" for name, channel in job.data.items()}
-    outputs = {f"CLOUDTRAIN_OUTPUT_{name.upper()}": uri or "" for name, uri in job.outputs_for("vertex").items()}
+    named = output_places(job, "vertex", places.run)
+    outputs = {f"CLOUDTRAIN_OUTPUT_{name.upper()}": uri for name, uri in named.items()}
     ours = {variable: f"{places.run}{folder}/" for variable, folder in FOLDERS.items()}
     return {**data, **outputs, **ours, "CLOUDTRAIN_CHECKPOINT_DIR": places.checkpoints}
 

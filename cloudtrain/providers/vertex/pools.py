@@ -74,14 +74,14 @@ def accelerator_problems(job: Job, machine: Machine) -> Iterator[tuple[Path, str
 
 def disk_problems(job: Job) -> Iterator[tuple[Path, str]]:
     """A disk that no machine can have."""
-    size = job.resources.disk_gib
+    size = job.resources.disk_for("vertex")
     if size is not None and not LEAST_DISK <= size <= MOST_DISK:
         yield ("resources", "disk_gib"), f"is {size}; a boot disk has {LEAST_DISK} to {MOST_DISK} GB on Vertex AI"
 
 
 def _disk_spec(job: Job, machine: str) -> dict[str, Any]:
     kind = next(kind for prefix, kind in _DISK_TYPES.items() if machine.startswith(prefix))
-    size = {"bootDiskSizeGb": job.resources.disk_gib or LEAST_DISK}
+    size = {"bootDiskSizeGb": job.resources.disk_for("vertex") or LEAST_DISK}
     return {"bootDiskType": kind} | size if kind else size
 
 

@@ -67,7 +67,7 @@ def translate(job: Job, context: Context) -> Request:
 
 
 def _problems(job: Job, context: Context, machine: Machine) -> Iterator[tuple[Path, str]]:
-    yield from refusals(job, CAPABILITIES)
+    yield from refusals(job, "vertex", CAPABILITIES)
     yield from machine.problems
     yield from accelerator_problems(job, machine)
     yield from disk_problems(job)
@@ -112,7 +112,7 @@ def _marked(native: dict[str, Any], mark: str) -> dict[str, Any]:
 def _chosen(job: Job, context: Context, machine: Machine, image: Image) -> Iterator[Chosen]:
     yield from machine.chosen
     yield from image.chosen
-    if job.resources.disk_gib is None:
+    if job.resources.disk_for("vertex") is None:
         yield Chosen("resources.disk_gib", str(LEAST_DISK), "the smallest boot disk, and the service's own default")
     if job.limits.runtime is None:
         yield Chosen("limits.runtime", DEFAULT_RUNTIME, "the service's own default")

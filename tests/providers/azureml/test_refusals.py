@@ -28,7 +28,6 @@ CASES: list[tuple[dict[str, Any], str, str]] = [
     ({"outputs": {"PATH": f"{DATASTORE}m/"}}, "outputs.PATH", "take another name"),
     ({"outputs": {"WORLD_SIZE": f"{DATASTORE}m/"}}, "outputs.WORLD_SIZE", "take another name"),
     ({"outputs": {"preds": "wasbs://c@a.blob.core.windows.net/p/"}}, "outputs.preds", "datastores only"),
-    ({"outputs": {"preds": {"vertex": "gs://b/p"}}}, "outputs.preds", "give outputs.preds.azureml"),
     ({"checkpoint": {"uri": "s3://b/kept"}}, "checkpoint.uri", "datastores only"),
     ({"environment": {"env": {"A": "${{outputs.x}}"}}}, "environment.env.A", "in the command only"),
     ({"environment": {"image": "docker://x/y"}}, "environment.image", "neither a container image nor an environment"),

@@ -43,7 +43,6 @@ MANY = {f"c{number}": {"uri": "s3://data-bucket/x/"} for number in range(19)}
         ({"data": {"c" * 65: {"uri": "s3://bucket/x"}}}, "data." + "'" + "c" * 49 + "...cccc'", "64"),
         ({"data": MANY}, "data", "at most 20"),
         ({"outputs": {"m": "out/m"}}, "outputs.m", "s3://"),
-        ({"outputs": {"m": {"local": "out/m"}}}, "outputs.m", "outputs.m.sagemaker"),
         ({"outputs": {"m": "s3://bucket/" + "x" * 500}}, "outputs.m", "at most 512"),
         ({"checkpoint": {"uri": {"sagemaker": "/ck"}}}, "checkpoint.uri.sagemaker", "s3://"),
         ({"spot": {"max_wait": "12h"}}, "spot.max_wait", "spot.enabled"),

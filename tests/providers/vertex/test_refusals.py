@@ -31,7 +31,6 @@ def _pools(**fields: Any) -> dict[str, Any]:
         ({"data": {"t": {"uri": "gs://bucket/../b"}}}, "data.t.uri", "mounted bucket"),
         ({"data": {"t": {"uri": "gs://bucket/*.csv"}}}, "data.t.uri", "one folder"),
         ({"data": {"t": {"uri": "gs://bucket/a\nb"}}}, "data.t.uri", "control character"),
-        ({"outputs": {"m": {"local": "out/m"}}}, "outputs.m", "outputs.m.vertex"),
         ({"outputs": {"m": "gs://bucket/12:30"}}, "outputs.m", "colon"),
         ({"checkpoint": {"uri": {"vertex": "ck"}}}, "checkpoint.uri.vertex", "gs://"),
         ({"environment": {"image": "https://x/y"}}, "environment.image", "no image reference"),
