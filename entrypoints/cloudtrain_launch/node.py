@@ -67,6 +67,8 @@ class Node:
         self._kill_at: float | None = None
         self._stopped_at: float | None = None
         self._killing = False
+        self._own_work_ended = False
+        """Nothing is left that can be stopped. What hangs in a driver or on a lost disk cannot be killed, either."""
         self._leave_at: float | None = None
         self._others_done: set[int] = set()
         self._told_done = False
@@ -76,6 +78,7 @@ class Node:
         self._preparation: Chore | None = None
         self._delivery: Chore | None = None
         self._deliver_until = math.inf
+        self._delivery_given_up = False
         self._next_word = time.monotonic() + _WAITING_SECONDS if cluster.is_cloud else math.inf
         self._started = time.time()
         self._selector = selectors.DefaultSelector()
@@ -304,7 +307,7 @@ class Node:
             from cloudtrain_launch import deliver
 
             self._delivery = self._chore("the delivery of the results", lambda: deliver.run(self._env, self.cluster))
-        return not self._delivery.runs
+        return not self._delivery.runs or self._delivery_given_up
 
     def _is_over(self) -> bool:
         others = set(range(self.cluster.nodes)) - {self.cluster.node}
@@ -321,12 +324,6 @@ class Node:
     @property
     def _workers_succeeded(self) -> bool:
         return all(rank.status == 0 for rank in self._ranks)
-
-    @property
-    def _own_work_ended(self) -> bool:
-        """Stopping, and nothing is left to stop."""
-        agent_ended = self._agent is None or self._agent.status is not None
-        return agent_ended and not processes.descendants(os.getpid())
 
     @property
     def _went(self) -> bool:
@@ -449,12 +446,13 @@ class Node:
 
     def _kill_when_due(self) -> None:
         """After SIGTERM: the agent goes as soon as no rank runs; whatever is left goes when the grace is over."""
-        if self._kill_at is None:
+        if self._kill_at is None or (self._own_work_ended and not self._delivery):
             return
         if self._delivery:
-            if self._delivery.runs and time.monotonic() > self._deliver_until:
+            if not self._has_delivered() and time.monotonic() > self._deliver_until:
                 self.sink.line(None, "no time is left to deliver the results; what was not delivered is lost")
                 self._note_ended(processes.kill_descendants(os.getpid()))
+                self._delivery_given_up = True
             return
         nothing_runs = not self._workers.started or self._workers.all_ended
         if self._agent and nothing_runs:
@@ -464,6 +462,7 @@ class Node:
             self._workers.kill()
             if time.monotonic() > self._kill_at + 1.0 or nothing_runs:
                 self._note_ended(processes.kill_descendants(os.getpid()))
+                self._own_work_ended = True
 
     # -- end ---------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import socket
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.entrypoints.launch.nodes import Job
+from tests.local.project import require
 
 SAYS = """
 import os
@@ -184,6 +187,27 @@ def test_a_rank_that_complains_before_its_peer_is_known_to_be_lost(job: Job) -> 
     assert "RuntimeError: Connection closed by peer" in job.nodes[0].report["failures"][0]["message"]
     job.nodes[1].process.send_signal(signal.SIGCONT)
     job.nodes[1].end()
+
+
+LEAVES_WHAT_NOBODY_CAN_KILL = """
+import os, time
+if os.fork() == 0:
+    os.setuid(65534)
+    time.sleep(1000)
+raise ValueError("broken")
+"""
+
+
+def test_a_process_that_cannot_be_killed_is_given_up(job: Job) -> None:
+    """As one in the driver of a GPU that is gone; here one of another user's, whom root without CAP_KILL cannot kill."""
+    require(os.geteuid() == 0 and shutil.which("setpriv") is not None, "only root can make such a process")
+    job.hosts = ("127.0.0.1",)
+    job.write(LEAVES_WHAT_NOBODY_CAN_KILL, processes_per_node=1)
+    node = job.start(0, before=("setpriv", "--bounding-set", "-kill"))
+    assert node.end() == 1
+    assert "[0/-] failed first: rank 0 on node 0: ValueError: broken" in node.out
+    assert len(job.project.left_over()) == 1
+    job.project.kill_left_over()
 
 
 def test_a_port_that_is_taken(job: Job) -> None:
