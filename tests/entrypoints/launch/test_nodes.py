@@ -199,7 +199,7 @@ raise ValueError("broken")
 
 
 def test_a_process_that_cannot_be_killed_is_given_up(job: Job) -> None:
-    """As one in the driver of a GPU that is gone; here one of another user's, whom root without CAP_KILL cannot kill."""
+    """As one in the driver of a lost GPU; here it is another user's, whom root without CAP_KILL cannot kill."""
     require(os.geteuid() == 0 and shutil.which("setpriv") is not None, "only root can make such a process")
     job.hosts = ("127.0.0.1",)
     job.write(LEAVES_WHAT_NOBODY_CAN_KILL, processes_per_node=1)
