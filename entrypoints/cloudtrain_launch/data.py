@@ -20,7 +20,7 @@ def bring(name: str, source: str, target: str, part: tuple[int, int], *, copy: b
     single = os.path.isfile(source)
     root = os.path.dirname(source) if single else source
     try:
-        keys = [os.path.basename(source)] if single else objects.keys(source)
+        keys = [os.path.basename(source)] if single else objects.keys(source, name)
         mine = keys[part[0] :: part[1]]
         size = _take(root, target, mine, copy)
     except OSError as error:

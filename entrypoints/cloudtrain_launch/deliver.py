@@ -29,8 +29,11 @@ def run(env: Mapping[str, str], cluster: Cluster) -> dict[str, Any]:
     errors = []
     for variable, target in cluster.deliveries.items():
         folder = cluster.folders[variable]
+        if not os.path.isdir(folder):  # the script's own doing, and no reason to call a training failed
+            print(f"{_name(variable)}: nothing is delivered to {target}, its folder is gone", flush=True)
+            continue
         try:
-            keys = objects.keys(folder)
+            keys = objects.keys(folder, _name(variable))
             objects.for_each(keys, _copier(variable, folder, target, env))
         except Exception as error:  # noqa: BLE001 - the client's own errors are many, and the other results are to go
             errors.append(f"{_name(variable)} could not be delivered to {target}: {error}")

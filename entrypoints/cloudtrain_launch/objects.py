@@ -9,15 +9,39 @@ from typing import Callable
 
 _AT_ONCE = 8
 """An object store answers slowly and in parallel."""
+_SHOWN = 5
 
 
-def keys(folder: str) -> list[str]:
-    """The files below ``folder`` as keys relative to it, sorted as stores sort: by their UTF-8 bytes."""
+def keys(folder: str, label: str = "") -> list[str]:
+    """The files below ``folder`` as keys relative to it, sorted as stores sort: by their UTF-8 bytes.
+
+    Links are followed, but not back up to where they lie. What is neither file nor folder (a pipe, a link that leads
+    nowhere) is left out, which is said under ``label``.
+    """
     found = []
-    for path, _, names in os.walk(folder, onerror=_complain, followlinks=True):
+    for path, folders, names in os.walk(folder, onerror=_complain, followlinks=True):
         inside = os.path.relpath(path, folder)
+        folders[:] = [name for name in folders if not _leads_up(os.path.join(path, name), folder)]
         found += [os.path.normpath(os.path.join(inside, name)) for name in names]
-    return sorted((key for key in found if os.path.isfile(os.path.join(folder, key))), key=os.fsencode)
+    files = {key for key in found if os.path.isfile(os.path.join(folder, key))}
+    if label and len(files) < len(found):
+        print(f"{label}: left out, since they are no files: {_some(sorted(set(found) - files))}", flush=True)
+    return sorted(files, key=os.fsencode)
+
+
+def _leads_up(path: str, top: str) -> bool:
+    """Whether ``path`` is a link to one of the folders above it, which would be walked for ever."""
+    if not os.path.islink(path):
+        return False
+    target, above = os.path.realpath(path), os.path.dirname(path)
+    while os.path.realpath(above) != target and len(above) > len(top):
+        above = os.path.dirname(above)
+    return os.path.realpath(above) == target
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
 
 
 def _complain(error: OSError) -> None:

@@ -78,6 +78,21 @@ def test_metrics_of_a_job_that_goes_on(provider: str, make: Make) -> None:
     assert _delivered(metrics) == {"rank-0.jsonl": '{"step": 1}\n{"step": 2}\n', "summary.json": "2"}
 
 
+def test_odd_things_among_the_results(make: Make) -> None:
+    """Links in a circle, a pipe that nobody reads, a folder that the script took away: none of them hangs or fails."""
+    odd = WRITES + "folder = pathlib.Path(os.environ['CLOUDTRAIN_OUTPUT_MADE'])\n"
+    odd += "for name in 'xy':\n    (folder / name).symlink_to('.')\nos.mkfifo(folder / 'pipe')\n"
+    odd += "os.rmdir(os.environ['CLOUDTRAIN_OUTPUT_EMPTY'])\n"
+    job = make("sagemaker", count=1)
+    job.variables["CLOUDTRAIN_OUTPUT_MADE"] = f"{job.folder}/delivered"
+    job.variables["CLOUDTRAIN_OUTPUT_EMPTY"] = f"{job.folder}/empty"
+    job.write(odd, processes_per_node=1)
+    assert job.run() == [0], job.said
+    assert _delivered(job.folder / "delivered") == _made_by(0)
+    assert "[0/-] outputs.made: left out, since they are no files: 'pipe'\n" in job.said
+    assert f"[0/-] outputs.empty: nothing is delivered to {job.folder}/empty, its folder is gone\n" in job.said
+
+
 def test_after_a_failure(make: Make) -> None:
     job = make("sagemaker")
     job.variables["CLOUDTRAIN_OUTPUT_MADE"] = f"{job.folder}/delivered"

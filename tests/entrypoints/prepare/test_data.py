@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,20 @@ PRESENT = [key for key in KEYS if key != "a"]
 
 def test_keys_come_in_the_stores_order(store: Path) -> None:
     assert objects.keys(str(store)) == PRESENT == sorted(PRESENT, key=str.encode)
+
+
+def test_links_are_followed_but_not_for_ever(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = tmp_path / "store"
+    for key in ("a/1", "b/2", "c"):
+        (store / key).parent.mkdir(parents=True, exist_ok=True)
+        (store / key).write_text("x")
+    links = {"here": ".", "too": ".", "a/up": "..", "a/b": "../b", "b/a": "../a", "self": "self", "gone": "nowhere"}
+    for link, target in links.items():
+        (store / link).symlink_to(target)
+    os.mkfifo(store / "pipe")
+    assert objects.keys(str(store), "data.train") == ["a/1", "a/b/2", "b/2", "b/a/1", "c"]
+    said = capsys.readouterr().out
+    assert said == "data.train: left out, since they are no files: 'gone', 'pipe', 'self'\n"
 
 
 @pytest.mark.parametrize("copy", [True, False])
