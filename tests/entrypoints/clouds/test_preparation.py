@@ -172,6 +172,32 @@ def test_requirements_are_installed_first(make: Make) -> None:
         assert f"[{node.number}/{node.number}] made up\n" in node.out
 
 
+TELLS_OF_PIP = """
+import json, os, pathlib, sys
+if "install" in sys.orig_argv:
+    pathlib.Path(os.environ["PROJECT"], "pip.json").write_text(json.dumps(dict(os.environ)))
+"""
+
+
+def test_what_pip_is_given(make: Make) -> None:
+    """No secret and nothing of ours, and no module of the user's; it may change the Python that the workers run in."""
+    code = {
+        "requirements.txt": "ct_made_up\n",
+        "queue.py": "raise OSError('not for pip')\n",
+        "src/train.py": "import ct_made_up",
+    }
+    job = make("azureml", count=1, more_code=code, variables={"CLOUDTRAIN_SECRET_KEY": VALUE})
+    _wheel(job.folder / "wheels", "ct_made_up", "")
+    (job.folder / "site-0").mkdir()
+    (job.folder / "site-0/sitecustomize.py").write_text(TELLS_OF_PIP)
+    job.write(target="src/train.py", requirements="requirements.txt", processes_per_node=1)
+    assert job.start(0, changed=_own_pip(job, 0)).end() == 0, job.said
+    env = json.loads((job.folder / "pip.json").read_text())
+    assert [name for name in env if name.startswith(("CLOUDTRAIN_", "AZUREML_"))] == []
+    assert VALUE not in env.values()
+    assert env["PIP_BREAK_SYSTEM_PACKAGES"] == "1"
+
+
 def test_requirements_that_cannot_be_installed(make: Make) -> None:
     job = make("azureml", more_code={"requirements.txt": "ct_no_such_package==1\n"})
     (job.folder / "wheels").mkdir()
