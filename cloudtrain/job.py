@@ -103,7 +103,7 @@ _OUTPUTS = _OutputNames(
 )
 _ENV = _Variables("a variable", _VARIABLE, "a variable's name must be made of A-Z a-z 0-9 _ and not begin with a digit")
 _TAG = Text(r"[\s\S]{0,256}", "must have at most 256 characters", True)
-_TAGS = Named("a tag", r"[^\x00-\x1f]{1,128}", "a tag's name must have 1 to 128 printable characters")
+_TAGS = Named("a tag", r"[^\x00-\x1f\ud800-\udfff]{1,128}", "a tag's name must have 1 to 128 printable characters")
 
 
 class _AcceleratorName(Text):

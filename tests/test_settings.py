@@ -132,10 +132,10 @@ def test_a_setting_may_say_whose_it_is(tmp_path: Path) -> None:
     assert settings_for("vertex", tmp_path, environ={}, given=given)["region"] == "us-east4"
     other = settings_for("sagemaker", tmp_path, environ={}, given=given)
     assert (other["region"], other["bucket"]) == ("us-east-1", "mine")  # the placeholder, and what is anybody's
-    with pytest.raises(SpecError, match="--set vertx.region: unknown section, did you mean 'vertex'"):
+    with pytest.raises(SpecError, match=r"--set vertx\.region: unknown section, did you mean 'vertex'"):
         settings_for("vertex", tmp_path, environ={}, given={"vertx.region": "us-east4"})
 
 
 def test_a_uri_where_a_bucket_is_meant_is_told_what_to_write(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="; write my-bucket$"):
+    with pytest.raises(SpecError, match=r"; write my-bucket$"):
         settings_for("sagemaker", tmp_path, environ={}, given={"bucket": "s3://my-bucket/"})

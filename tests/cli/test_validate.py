@@ -103,6 +103,7 @@ def test_an_unknown_provider_is_told_before_any_file_is_read(tmp_path: Path) -> 
     ("line", "said"),
     [
         ('overrides: {azureml: {tags: {"\\ud800": x}}}', "half a surrogate pair"),
+        ('tags: {"\\ud800": x}', "a tag's name must have"),
         (f"code: {'a' * 5000}", "cannot be looked at: File name too long"),
         (f"environment: {{requirements: {'a/' * 3000}x}}", "cannot be looked at: File name too long"),
         ("code: loop", "cannot be looked at"),
