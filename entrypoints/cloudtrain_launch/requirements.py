@@ -12,15 +12,13 @@ from cloudtrain_launch.environ import without_foreign
 from cloudtrain_launch.errors import LaunchError
 
 _LAST_LINES = 3
-# `python -m pip`, but for the current folder in front of everything: a queue.py of the user's is not for pip.
-_PIP = "import runpy, sys; sys.path[:] = filter(None, sys.path); runpy.run_module('pip', run_name='__main__')"
 
 
 def install(path: str, env: Mapping[str, str]) -> None:
     """``pip install -r path``, its output shown as it comes. Raises LaunchError with pip's last lines if it fails."""
     if not os.path.isfile(path):
         raise LaunchError(f"environment.requirements: {path} is not in the code")
-    command = [sys.executable, "-c", _PIP, "install", "--no-input", "--disable-pip-version-check", "-r", path]
+    command = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "-r", path]
     print(f"installing {os.path.basename(path)}", flush=True)
     last: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
     with subprocess.Popen(
