@@ -212,6 +212,42 @@ model = pathlib.Path(os.environ["CLOUDTRAIN_MODEL_DIR"])
     assert (result.folder / "nodes/1/opt/ml/model/part/weights").read_text() == "of 1"
 
 
+def test_only_what_lies_in_a_nodes_own_folder_is_moved(project: Project) -> None:
+    """A script that keeps its model elsewhere, by a link, keeps it there: once the files were moved away from it."""
+    script = """
+import os, pathlib
+env, here = os.environ, pathlib.Path(os.environ["PROJECT"])
+model, output = pathlib.Path(env["CLOUDTRAIN_MODEL_DIR"]), pathlib.Path(env["CLOUDTRAIN_OUTPUT_DIR"])
+if env["RANK"] == "0":
+    model.rmdir()
+    model.symlink_to(here / "kept")
+    (output / "elsewhere").symlink_to(here / "kept")
+    (output / "file").write_text("of 0")
+    os.mkfifo(output / "pipe")
+else:
+    (output / "elsewhere").mkdir()
+    (output / "elsewhere/other").write_text("of 1")
+    (output / "file").mkdir()
+    (output / "file/inside").write_text("of 1")
+    (output / "gone").symlink_to("nowhere")
+    (output / "two\\nlines").write_text("of 1")
+    (model / "weights").write_text("of 1")
+"""
+    project.write("kept/weights", "mine")
+    project.job(script, nodes=2, processes=1)
+    result = project.run("--as", "sagemaker", "--isolation", "none")
+    assert result.code == 0, result.err
+    assert result.folder is not None
+    assert {path.name: path.read_text() for path in (project.folder / "kept").iterdir()} == {"weights": "mine"}
+    assert [path.name for path in (result.folder / "model").iterdir()] == ["weights"]
+    assert sorted(path.name for path in (result.folder / "output").iterdir()) == [
+        "elsewhere", "file", "gone", "pipe", "two\nlines",
+    ]  # fmt: skip
+    assert "model of node 0 is no folder of the node's any more" in result.err
+    assert "output/elsewhere/other of node 1 stays in " in result.err
+    assert "output/file/inside of node 1 stays in " in result.err
+
+
 def test_a_failed_rank_is_reported_as_ever(project: Project) -> None:
     project.job("import os\nif os.environ['RANK'] == '1':\n    raise ValueError('too bad')\n", nodes=2, processes=1)
     result = project.run("--as", "sagemaker", "--isolation", "none")
