@@ -9,32 +9,28 @@ import socket
 import sys
 from typing import Any
 
-from cloudtrain_launch import helper, processes
+from cloudtrain_launch import processes
 from cloudtrain_launch.agent import serve
-from cloudtrain_launch.channel import Channel
-from cloudtrain_launch.output import ShowLine, Stream
+from cloudtrain_launch.helper import Helper
+from cloudtrain_launch.output import ShowLine
 
 
-class AgentProcess:
-    """Torch elastic's agent, forked from this process if torch is loaded here, else a fresh interpreter."""
+class AgentProcess(Helper):
+    """Torch elastic's agent, forked from this process if torch is loaded here, else a fresh interpreter.
+
+    Its last word is ``{"error": text or None}``.
+    """
 
     def __init__(
         self, config_path: str, env: dict[str, str], log_path: str, show: ShowLine, selector: selectors.BaseSelector
     ) -> None:
-        self.status: int | None = None
-        """Exit status, once it has ended."""
-        self.outcome: dict[str, Any] | None = None
-        """Its last word: ``{"error": text or None}``."""
         self.words: list[str] = []
         """The last lines of what it printed, elastic's own messages."""
         self.went = False
-        self._selector = selector
         launcher = os.getpid()
-        self.pid, sock, output = helper.fork(lambda sock: _serve_or_exec(sock, launcher, config_path, env))
-        self._channel = Channel(sock)
-        self._stream = Stream(output, log_path, self._remember, complain=show)
-        selector.register(self._channel, selectors.EVENT_READ, self._hear)
-        selector.register(self._stream, selectors.EVENT_READ, self._pump)
+        super().__init__(
+            lambda sock: _serve_or_exec(sock, launcher, config_path, env), log_path, self._remember, show, selector
+        )
 
     def go(self, **word: Any) -> None:
         """Let it meet the other nodes' agents and start the workers."""
@@ -43,28 +39,8 @@ class AgentProcess:
 
     def kill(self) -> None:
         """SIGKILL, if it still runs."""
-        if self.status is None:
+        if self.runs:
             processes.send(self.pid, signal.SIGKILL)
-
-    def finish(self) -> None:
-        """Read what it has left to say, and close."""
-        if not self._stream.ended:
-            self._selector.unregister(self._stream)
-        self._stream.finish()
-        if not self._channel.closed:
-            self._selector.unregister(self._channel)
-        self._channel.close()
-
-    def _hear(self) -> None:
-        for message in self._channel.receive():
-            self.outcome = message
-        if self._channel.closed:
-            self._selector.unregister(self._channel)
-
-    def _pump(self) -> None:
-        self._stream.pump()
-        if self._stream.ended:
-            self._selector.unregister(self._stream)
 
     def _remember(self, line: str) -> None:
         self.words = [*self.words[-19:], line]

@@ -42,26 +42,24 @@ def fork(serve: Callable[[socket.socket], object]) -> tuple[int, socket.socket, 
         os._exit(1)
 
 
-class Chore:
-    """One piece of work in a process of its own. What it prints is shown; what it returns is its outcome."""
+class Helper:
+    """A forked process as the launcher's loop sees it: its last word, what it prints, its end."""
 
     def __init__(
         self,
-        name: str,
-        work: Callable[[], dict[str, Any]],
+        serve: Callable[[socket.socket], object],
         log_path: str,
         show: ShowLine,
+        complain: ShowLine,
         selector: selectors.BaseSelector,
     ) -> None:
-        self._name = name
         self.status: int | None = None
         """Exit status, once it has ended."""
-        self._heard: dict[str, Any] | None = None
+        self.last_word: dict[str, Any] | None = None
         self._selector = selector
-        launcher = os.getpid()
-        self.pid, sock, output = fork(lambda sock: _do(sock, launcher, work))
+        self.pid, sock, output = fork(serve)
         self._channel = Channel(sock)
-        self._stream = Stream(output, log_path, show, complain=show)
+        self._stream = Stream(output, log_path, show, complain)
         selector.register(self._channel, selectors.EVENT_READ, self._hear)
         selector.register(self._stream, selectors.EVENT_READ, self._pump)
 
@@ -69,13 +67,6 @@ class Chore:
     def runs(self) -> bool:
         """Whether it has not ended yet."""
         return self.status is None
-
-    @property
-    def outcome(self) -> dict[str, Any]:
-        """What the work returned, or ``{"error": text}``. Ask once it has ended."""
-        if self._heard is None:
-            return {"error": f"{self._name} {describe_status(self.status or 0)}"}
-        return self._heard
 
     def finish(self) -> None:
         """Read what it has left to say, and close."""
@@ -88,7 +79,7 @@ class Chore:
 
     def _hear(self) -> None:
         for message in self._channel.receive():
-            self._heard = message
+            self.last_word = message
         if self._channel.closed:
             self._selector.unregister(self._channel)
 
@@ -96,6 +87,29 @@ class Chore:
         self._stream.pump()
         if self._stream.ended:
             self._selector.unregister(self._stream)
+
+
+class Chore(Helper):
+    """One piece of work in a process of its own. What it prints is shown; what it returns is its outcome."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], dict[str, Any]],
+        log_path: str,
+        show: ShowLine,
+        selector: selectors.BaseSelector,
+    ) -> None:
+        self._name = name
+        launcher = os.getpid()
+        super().__init__(lambda sock: _do(sock, launcher, work), log_path, show, show, selector)
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """What the work returned, or ``{"error": text}``. Ask once it has ended."""
+        if self.last_word is None:
+            return {"error": f"{self._name} {describe_status(self.status or 0)}"}
+        return self.last_word
 
 
 def _do(sock: socket.socket, launcher: int, work: Callable[[], dict[str, Any]]) -> None:

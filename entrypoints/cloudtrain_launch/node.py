@@ -213,7 +213,7 @@ class Node:
     def _judge_agent(self, status: int) -> None:
         if self._agent is None or self._stopping or self._workers_succeeded:
             return
-        error = self._agent.outcome.get("error") if self._agent.outcome else describe_status(status)
+        error = self._agent.last_word.get("error") if self._agent.last_word else describe_status(status)
         if error:
             kind = "launcher" if self._workers.started else "not-started"
             self._fail(self._failure(kind, f"node {self.cluster.node}: torch elastic's agent: {error}",
