@@ -16,6 +16,7 @@ from cloudtrain.providers.local.translate import Machine, translate
 from cloudtrain.providers.shipping import bundle_of
 from cloudtrain.runs.folder import RunFolder
 from cloudtrain.spec.problems import JobFileError
+from cloudtrain_launch import objects
 
 RUN = "test-20261130-201500-k3f9"
 
@@ -94,6 +95,25 @@ def test_a_single_object_is_in_a_folder_on_sagemaker(tmp_path: Path) -> None:
     _write(tmp_path / "p/train.csv", "1,2")
     _, folder, _ = _rehearsed(job, "sagemaker")
     assert (folder.node(0) / "opt/ml/input/data/train/train.csv").read_text() == "1,2"
+
+
+@pytest.mark.parametrize(("local", "shares"), [("d", [["a", "linked/c"], ["b"]]), ("d/a", [["a"], []])])
+def test_shares_of_links_and_of_a_single_object(local: str, shares: list[list[str]], tmp_path: Path) -> None:
+    """Those that SageMaker makes itself are the ones that the launcher makes elsewhere."""
+    job = _job(
+        tmp_path / "p", f"resources: {{nodes: 2}}\ndata: {{train: {{uri: {{local: {local}}}, shard: by-object}}}}\n"
+    )
+    _write(tmp_path / "p/.cloudtrainignore", "/d/\n")
+    for name in ("d/a", "d/b", "elsewhere/c"):
+        _write(tmp_path / "p" / name, name)
+    for link, target in {"linked": "../elsewhere", "loop": ".", "gone": "nowhere"}.items():
+        (tmp_path / "p/d" / link).symlink_to(target)
+    _, folder, notes = _rehearsed(job, "sagemaker")
+    assert [objects.keys(str(folder.node(node) / "opt/ml/input/data/train")) for node in range(2)] == shares
+    assert any("1 objects for 2 nodes" in note for note in notes) == (local == "d/a")
+    if local == "d":
+        every = objects.keys(str(tmp_path / "p/d"))
+        assert [every[node::2] for node in range(2)] == shares
 
 
 def test_names_in_capitals_and_more_nodes_than_objects(tmp_path: Path) -> None:
