@@ -14,12 +14,10 @@ their connection break; nothing on disk needs repair, since only the end report 
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import selectors
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Mapping
@@ -30,10 +28,13 @@ from cloudtrain_launch.agent_process import AgentProcess
 from cloudtrain_launch.channel import Message
 from cloudtrain_launch.cluster import Cluster, make_folders
 from cloudtrain_launch.contracts import places
+from cloudtrain_launch.delivery import Delivery
 from cloudtrain_launch.errors import LaunchError
 from cloudtrain_launch.failure import Failure, describe_status, root_cause
+from cloudtrain_launch.gathering import Gathering
 from cloudtrain_launch.helper import Chore
-from cloudtrain_launch.members import Head, Member, Members, reserve_port
+from cloudtrain_launch.members import Head, Member, Members
+from cloudtrain_launch.signals import Signals
 from cloudtrain_launch.sink import Sink
 from cloudtrain_launch.spec import LaunchSpec
 from cloudtrain_launch.start_watch import StartWatch
@@ -47,8 +48,6 @@ _DELIVERY_SECONDS = 600.0
 """For the results of a job that has failed."""
 _AFTER_GRACE_SECONDS = 5.0
 """For the results after a preemption, beyond the workers' grace: platforms wait somewhat longer than that."""
-_WAITING_SECONDS = 60.0
-"""Between two lines that say whom the nodes of a cloud are waiting for."""
 _TICK_SECONDS = 0.2
 
 
@@ -61,7 +60,6 @@ class Node:
         self.cluster = cluster
         self.sink = sink
         self._env = env
-        self._signals: list[int] = []
         self._failures: list[Failure] = []
         self._preempted = False
         self._kill_at: float | None = None
@@ -72,18 +70,13 @@ class Node:
         self._leave_at: float | None = None
         self._others_done: set[int] = set()
         self._told_done = False
-        self._store_port: socket.socket | None = None
-        self._ready: set[int] = set()
         self._agent: AgentProcess | None = None
         self._preparation: Chore | None = None
-        self._delivery: Chore | None = None
-        self._deliver_until = math.inf
-        self._delivery_given_up = False
-        self._next_word = time.monotonic() + _WAITING_SECONDS if cluster.is_cloud else math.inf
+        self._delivery = Delivery(self._start_delivery)
         self._started = time.time()
         self._selector = selectors.DefaultSelector()
         processes.adopt_orphans()
-        self._catch_signals()
+        self._signals = Signals(self._selector)
         if not cluster.is_cloud:  # there it is a part of the preparation, whose failure is told to all nodes
             make_folders(cluster)
         self._worker_env = environ.worker_environment(env, spec, cluster)
@@ -93,6 +86,7 @@ class Node:
         self._ranks = [Rank(first + local, local) for local in range(spec.processes_per_node)]
         self._watch = StartWatch(self._ranks, config, spec.start_timeout)
         self._members: Members = (Member if cluster.node else Head)(cluster, spec, self._selector, self._hear_node)
+        self._gathering = Gathering(cluster, self._members, spec.start_timeout, self._say)
         self._logs = env.get("CLOUDTRAIN_LOG_DIR") or folder
         self._workers = Workers(config, self._ranks, self._logs, self._selector, sink, self._hear_rank)
         if cluster.is_cloud:
@@ -133,18 +127,21 @@ class Node:
         return os.path.join(os.path.dirname(self._env["CLOUDTRAIN_SPEC"]), self.spec.code)
 
     def _prepare(self, code: str) -> None:
-        """Only here, and in ``_has_delivered``, is imported what local mode does without."""
+        """Only here, and in ``_start_delivery``, is imported what local mode does without."""
         from cloudtrain_launch import banner, prepare
 
         self.sink.event("state", state="preparing")
         for line in banner.lines(self.cluster, self._env, self._worker_env):
-            self.sink.line(None, line)
+            self._say(line)
         self._preparation = self._chore(
             "the preparation", lambda: prepare.run(self._env, self.spec, self.cluster, code)
         )
 
     def _chore(self, name: str, work: Callable[[], dict[str, Any]]) -> Chore:
-        return Chore(name, work, self._node_log, lambda text: self.sink.line(None, text), self._selector)
+        return Chore(name, work, self._node_log, self._say, self._selector)
+
+    def _say(self, text: str) -> None:
+        self.sink.line(None, text)
 
     @property
     def _node_log(self) -> str:
@@ -152,25 +149,10 @@ class Node:
 
     def _be_ready(self) -> None:
         """Start the agent, which loads torch while the nodes wait for each other."""
-        self._agent = AgentProcess(
-            self._config_path, self._worker_env, self._node_log, lambda text: self.sink.line(None, text), self._selector
-        )
-        self._ready.add(self.cluster.node)
+        self._agent = AgentProcess(self._config_path, self._worker_env, self._node_log, self._say, self._selector)
+        self._gathering.ready.add(self.cluster.node)
         self._members.tell("ready")
         self.sink.event("state", state="waiting")
-
-    def _catch_signals(self) -> None:
-        """Signals become entries of a list, and wake the loop through a socket."""
-        reading, writing = socket.socketpair()
-        reading.setblocking(False)
-        writing.setblocking(False)
-        signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
-        self._wake = (reading, writing)
-        self._selector.register(reading, selectors.EVENT_READ, lambda: _empty(reading))
-        for sig in processes.ENDING:
-            signal.signal(sig, lambda number, _: self._signals.append(number))
-        processes.let_in()
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # only to wake
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -189,13 +171,10 @@ class Node:
         self._workers.read_output(not self.sink.pressed)
 
     def _take_signals(self) -> None:
-        if not self._signals:
-            return
-        name = signal.Signals(self._signals[0]).name
-        self._signals.clear()
+        name = self._signals.taken()
         # Only the first one counts: platforms and impatient users repeat it, and a second must not cut a save short.
-        if not self._preempted and not self._failures:
-            self.sink.line(None, f"{name}: all ranks are told to stop, at most {self.spec.grace:g} s")
+        if name and not self._preempted and not self._failures:
+            self._say(f"{name}: all ranks are told to stop, at most {self.spec.grace:g} s")
             self._members.tell("preempt")
             self._preempt()
 
@@ -203,7 +182,7 @@ class Node:
         for process, judge in (
             (self._agent, self._judge_agent),
             (self._preparation, self._judge_preparation),
-            (self._delivery, self._judge_delivery),
+            (self._delivery.chore, self._judge_delivery),
         ):
             if process and process.pid in ended:
                 process.status = ended[process.pid]
@@ -228,9 +207,9 @@ class Node:
             self._be_ready()
 
     def _judge_delivery(self, _: int) -> None:
-        error = self._delivery.outcome.get("error") if self._delivery else None
+        error = self._delivery.chore.outcome.get("error") if self._delivery.chore else None
         if error and self._stopping:  # the end has its cause already
-            self.sink.line(None, error)
+            self._say(error)
         elif error:
             self._fail(self._failure("delivery", f"node {self.cluster.node}: {error}"))
 
@@ -243,15 +222,13 @@ class Node:
     def _check_start(self) -> None:
         if self._stopping:
             return
-        missing = self._members.missing()
-        if not self._went and self.cluster.node == 0 and not missing and len(self._ready) == self.cluster.nodes:
-            self._all_go()
-        elif not self._went and self.cluster.node == 0 and time.monotonic() > self._next_word:
-            self._say_who_is_awaited(missing)
-        # A node that is connected may go on preparing itself for as long as it takes; who waits for it cannot know.
-        reserve = 0.0 if missing else math.inf if self.cluster.is_cloud else 10.0
-        if self._watch.gathering_is_late(reserve):
-            self._fail(self._failure("not-started", self._who_is_missing(missing)))
+        if not self._went and self.cluster.node == 0:
+            if self._gathering.is_complete:
+                self._all_go()
+            else:
+                self._gathering.say_who_is_awaited()
+        if self._watch.gathering_is_late(self._gathering.reserve):
+            self._fail(self._failure("not-started", self._gathering.who_is_missing()))
         late = self._watch.late()
         if late:
             rank, message, stack = late
@@ -259,41 +236,18 @@ class Node:
 
     def _all_go(self) -> None:
         """Node 0: everyone is here and ready."""
-        self._store_port = reserve_port()
-        addresses = self._members.addresses()
-        host = addresses[0] if self.cluster.store_by_address or self._is_alone_in_a_cloud else self.cluster.head
-        where = {"host": host, "port": self._store_port.getsockname()[1], "hosts": addresses}
+        where = self._gathering.meeting_place()
         self._members.tell("go", **where)
         self._go(**where)
 
-    def _say_who_is_awaited(self, missing: list[int]) -> None:
-        self._next_word = time.monotonic() + _WAITING_SECONDS
-        preparing = sorted(set(range(self.cluster.nodes)) - self._ready - set(missing))
-        for nodes, what in ((missing, "to connect"), (preparing, "to be prepared")):
-            if nodes:
-                names = ", ".join(f"node {node} ({self.cluster.hosts[node]})" for node in nodes)
-                self.sink.line(None, f"waiting for {names} {what}")
-
-    @property
-    def _is_alone_in_a_cloud(self) -> bool:
-        """Its own name may not even lead to itself."""
-        return self.cluster.is_cloud and self.cluster.nodes == 1
-
-    def _who_is_missing(self, missing: list[int]) -> str:
-        limit = f"within {self.spec.start_timeout:g} s"
-        if isinstance(self._members, Member):
-            return f"node {self.cluster.node} did not reach node 0 {limit}; last error: {self._members.last_error}"
-        names = ", ".join(f"node {node} ({self.cluster.hosts[node]})" for node in missing)
-        return f"{names} did not connect to node 0 {limit}"
-
     def _check_end(self) -> None:
         if self._stopping:
-            if self._leave_at is None and (self._delivery or self._own_work_ended) and self._has_delivered():
+            if self._leave_at is None and (self._delivery.chore or self._own_work_ended) and self._has_delivered():
                 self._told_done = True
                 self._members.tell("done")
                 # The others' failures are heard for a moment, so that all nodes name the same cause, and their results
                 # are awaited.
-                until = self._deliver_until if self._delivery else 0.0
+                until = self._delivery.until if self._delivery.chore else 0.0
                 self._leave_at = max(time.monotonic(), until) + _LAST_WORDS_SECONDS
         elif self._workers_succeeded and not self._told_done and self._has_delivered():
             self._told_done = True
@@ -301,13 +255,14 @@ class Node:
 
     def _has_delivered(self) -> bool:
         """Start delivering the results, once; True when that is over, or there is nothing to deliver."""
-        if not self.cluster.deliveries or not self._went:
-            return True
-        if self._delivery is None:
-            from cloudtrain_launch import deliver
+        if self.cluster.deliveries and self._went:
+            self._delivery.begin()
+        return self._delivery.is_over
 
-            self._delivery = self._chore("the delivery of the results", lambda: deliver.run(self._env, self.cluster))
-        return not self._delivery.runs or self._delivery_given_up
+    def _start_delivery(self) -> Chore:
+        from cloudtrain_launch import deliver
+
+        return self._chore("the delivery of the results", lambda: deliver.run(self._env, self.cluster))
 
     def _is_over(self) -> bool:
         others = set(range(self.cluster.nodes)) - {self.cluster.node}
@@ -335,14 +290,14 @@ class Node:
         """Another node's launcher says something."""
         kind, node = message.get("kind"), message.get("node", 0)
         if kind == "ready":
-            self._ready.add(node)
+            self._gathering.ready.add(node)
         elif kind == "go" and not self._stopping:
             self._go(message["host"], message["port"], message["hosts"])
         elif kind == "failure":
             with contextlib.suppress(ValueError, AttributeError, KeyError):
                 self._fail(Failure.from_message(message["failure"]), told=True)
         elif kind == "preempt":
-            self.sink.line(None, f"node {node} was told to stop, and so are all ranks")
+            self._say(f"node {node} was told to stop, and so are all ranks")
             self._preempt()
         elif kind == "joining":
             self._watch.someone_joins()
@@ -441,18 +396,18 @@ class Node:
             self._workers.signal(signal.SIGTERM, but)
         when = time.monotonic() + grace
         to_deliver = _AFTER_GRACE_SECONDS if self._preempted else _DELIVERY_SECONDS
-        self._deliver_until = min(self._deliver_until, when + to_deliver)
+        self._delivery.until = min(self._delivery.until, when + to_deliver)
         self._kill_at = when if self._kill_at is None else min(self._kill_at, when)
 
     def _kill_when_due(self) -> None:
         """After SIGTERM: the agent goes as soon as no rank runs; whatever is left goes when the grace is over."""
-        if self._kill_at is None or (self._own_work_ended and not self._delivery):
+        if self._kill_at is None:
             return
-        if self._delivery:
-            if not self._has_delivered() and time.monotonic() > self._deliver_until:
-                self.sink.line(None, "no time is left to deliver the results; what was not delivered is lost")
-                self._note_ended(processes.kill_descendants(os.getpid()))
-                self._delivery_given_up = True
+        if self._delivery.is_late:
+            self._say("no time is left to deliver the results; what was not delivered is lost")
+            self._note_ended(processes.kill_descendants(os.getpid()))
+            self._delivery.give_up()
+        if self._delivery.chore or self._own_work_ended:
             return
         nothing_runs = not self._workers.started or self._workers.all_ended
         if self._agent and nothing_runs:
@@ -471,7 +426,7 @@ class Node:
         self._step_once_more_for_last_words()
         self._members.leave()
         self._workers.finish()
-        for process in (self._agent, self._preparation, self._delivery):
+        for process in (self._agent, self._preparation, self._delivery.chore):
             if process:
                 process.finish()
         outcome, code = self._outcome()
@@ -479,7 +434,7 @@ class Node:
         report.deliver(end, self._env.get("CLOUDTRAIN_NODE_DIR"), self.sink)
         if end["root"] and outcome == "failed":
             report.write_failure(places.failure_file(self._env), end["root"]["message"], end["root"]["traceback"])
-        signal.set_wakeup_fd(-1)
+        self._signals.close()
         return code
 
     def _outcome(self) -> tuple[str, int]:
@@ -487,12 +442,6 @@ class Node:
             return "preempted", exits.PREEMPTED
         root = root_cause(self._failures)
         return ("failed", root.exit_code) if root else ("succeeded", exits.OK)
-
-
-def _empty(sock: socket.socket) -> None:
-    with contextlib.suppress(BlockingIOError):
-        while sock.recv(4096):
-            pass
 
 
 def main(env: Mapping[str, str], spec: LaunchSpec, cluster: Cluster, sink: Sink) -> int:
