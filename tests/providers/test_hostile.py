@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.spec.problems import JobFileError
+from tests.local.project import require
 from tests.providers.contexts import PROVIDERS, context
 
 ROOTS = {"sagemaker": "s3://bucket/", "vertex": "gs://bucket/", "azureml": "azureml://datastores/d/paths/"}
@@ -25,6 +27,11 @@ class Broken:
             raise TypeError("Descriptors cannot be created directly.")
 sys.meta_path.insert(0, Broken())
 """
+
+
+def needed(provider: str) -> None:
+    package = importlib.util.find_spec(PACKAGES[provider].partition(".")[0])
+    require(package is not None, f"needs the package of {provider}")
 
 
 def refused(provider: str, **fields: Any) -> list[str]:
@@ -88,6 +95,10 @@ def test_names_that_make_too_long_variables_are_refused() -> None:
     assert "at most 512" in refused("sagemaker", outputs={"o" * 495: "s3://bucket/o/"})[0]
 
 
+def test_a_wait_of_thousands_of_years_cannot_be_sent() -> None:
+    assert "at most 2147483647 s" in refused("sagemaker", spot={"enabled": True, "max_wait": "5000000d"})[0]
+
+
 def test_a_checkpoint_lies_where_the_next_attempt_finds_it() -> None:
     uri = "azureml://datastores/d/paths/${{name}}/"
     assert "the next attempt" in refused("azureml", checkpoint={"uri": {"azureml": uri}})[0]
@@ -106,6 +117,7 @@ def validated(folder: Path, provider: str, **environ: str) -> subprocess.Complet
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_vendors_package_that_is_broken_skips_its_check_and_says_why(tmp_path: Path, provider: str) -> None:
+    needed(provider)
     site = tmp_path / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(BREAKS.format(name=PACKAGES[provider]))
@@ -116,7 +128,7 @@ def test_a_vendors_package_that_is_broken_skips_its_check_and_says_why(tmp_path:
 
 
 def test_no_place_for_the_file_that_azure_reads_is_no_fault_of_the_job(tmp_path: Path) -> None:
-    pytest.importorskip("azure.ai.ml")
+    needed("azureml")
     program = (
         "import tempfile; tempfile.tempdir = '/proc/nowhere'; from cloudtrain.providers import registry;"
         "registry.check('azureml', {})"
@@ -149,6 +161,7 @@ def test_no_place_for_the_file_that_azure_reads_is_no_fault_of_the_job(tmp_path:
     ],
 )
 def test_overrides_of_no_use_are_told_and_are_no_fault_of_ours(provider: str, overrides: Any, said: str) -> None:
+    needed(provider)
     job = Job(
         name="digits",
         entry="train.py",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 DEFAULT_RUNTIME = 86_400
 """What the service takes when nothing is said; sent all the same, so that the request says when the job ends."""
 LONGEST_RUNTIME = 28 * 86_400
+LONGEST_WAIT = 2**31 - 1
 DEFAULT_WAIT = 86_400
 """For spot capacity, on top of the runtime."""
 PENDING = range(1800, 2_419_201)
@@ -53,6 +54,8 @@ def stopping_problems(job: Job) -> Iterator[tuple[Path, str]]:
     runtime, wait = runtime_of(job), job.spot.max_wait
     if runtime > LONGEST_RUNTIME:
         yield ("limits", "runtime"), f"{job.limits.runtime} is {runtime} s; SageMaker runs a job for at most 28d"
+    if wait and job.spot.enabled and wait.seconds > LONGEST_WAIT:
+        yield ("spot", "max_wait"), f"{wait} is {wait.seconds} s, at most {LONGEST_WAIT} s can be sent"
     if wait and job.spot.enabled and wait.seconds < runtime:
         runtime_text = job.limits.runtime or f"{DEFAULT_RUNTIME} s, the default"
         text = f"{wait} counts waiting and running, so it must be at least limits.runtime ({runtime_text})"
