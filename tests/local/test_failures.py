@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import psutil
@@ -186,6 +187,16 @@ def test_a_disk_that_is_full_from_the_start(project: Project, small_disk: Path) 
     result = project.run("--isolation", "none")
     assert result.code == 3
     assert "No space left on device" in result.err
+
+
+def test_no_room_for_a_temporary_folder(project: Project, small_disk: Path) -> None:
+    project.job()
+    subprocess.run(["mount", "-o", "remount,nr_inodes=5", str(small_disk)], check=True)
+    (small_disk / "tmp").mkdir()  # with the disk's own folder, the two files of the job: one is left
+    result = project.run(env={"TMPDIR": str(small_disk / "tmp")})
+    assert result.code == 3
+    assert "cannot make a temporary folder: [Errno 28] No space left on device" in result.err
+    assert list((small_disk / "tmp").iterdir()) == []
 
 
 def test_an_import_that_hangs_on_one_node(project: Project) -> None:

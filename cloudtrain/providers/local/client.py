@@ -38,16 +38,8 @@ class HostProcess:
     def __init__(self, isolation: str, engine: str, extra_env: Mapping[str, str] | None = None) -> None:
         self.isolation = isolation
         self.engine = engine
-        # The path of a Unix socket has room for about a hundred bytes, and TMPDIR may be long.
-        place = tempfile.gettempdir()
-        self.folder = Path(
-            tempfile.mkdtemp(prefix="cloudtrain-", dir=place if len(os.fsencode(place)) < 60 else "/tmp")
-        )
+        self.folder, self._listener = _folder_to_meet_in()
         self._selector = selectors.DefaultSelector()
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(self.folder / "events"))
-        self._listener.listen(128)
-        self._listener.setblocking(False)
         self.env = _environment(extra_env or {})
         command = (
             "import sys; getattr(sys.flags, 'safe_path', False) or sys.path.pop(0); "
@@ -168,6 +160,25 @@ class HostProcess:
                 data = data[os.write(self._process.stdin.fileno(), data) :]
         except (BrokenPipeError, ValueError):  # it has ended; the events tell
             pass
+
+
+def _folder_to_meet_in() -> tuple[Path, socket.socket]:
+    """A temporary folder and a socket that listens in it. Raises MissingError if the disk does not let us."""
+    listener, folder = socket.socket(socket.AF_UNIX), ""
+    try:
+        # The path of a Unix socket has room for about a hundred bytes, and TMPDIR may be long.
+        place = tempfile.gettempdir()
+        folder = tempfile.mkdtemp(prefix="cloudtrain-", dir=place if len(os.fsencode(place)) < 60 else "/tmp")
+        listener.bind(str(Path(folder, "events")))
+    except OSError as error:
+        listener.close()
+        shutil.rmtree(folder, ignore_errors=True)
+        raise MissingError(
+            f"cannot make a temporary folder: {error}", hint="free some space there, or set TMPDIR to another folder"
+        ) from error
+    listener.listen(128)
+    listener.setblocking(False)
+    return Path(folder), listener
 
 
 class _Lines:
