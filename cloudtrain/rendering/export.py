@@ -3,8 +3,8 @@
     DIR/  the request    code/  what every node runs    spec/  what launch.py is to run    submit.sh  the commands
 
 The folder appears complete or not at all: it is made beside its place and changes places with what is there; into one
-that is empty the parts are moved, submit.sh last. What replaces an earlier export replaces nothing else: submit.sh lists
-what was written with it.
+that is empty the parts are moved, submit.sh last. What replaces an earlier export replaces nothing else: the script
+lists what was written with it.
 """
 
 from __future__ import annotations
