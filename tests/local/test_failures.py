@@ -196,7 +196,7 @@ def test_no_room_for_a_temporary_folder(project: Project) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=2", "tmpfs", place], check=True)  # one is its own
     try:
         result = project.run()
-        assert os.listdir(place) == []
+        assert list(Path(place).iterdir()) == []
     finally:
         subprocess.run(["umount", "--lazy", place], check=True)
     assert result.code == 3
