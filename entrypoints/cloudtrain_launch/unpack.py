@@ -22,6 +22,8 @@ def unpack(archive: str, folder: str) -> None:
         with tarfile.open(archive, "r:gz") as tar:
             for member in tar:
                 _unpack(tar, member, archive, folder)
+            while tar.fileobj and tar.fileobj.read(1 << 20):  # to its very end, where the checksum is
+                pass
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise LaunchError(f"CLOUDTRAIN_CODE: {archive} is damaged or no archive: {error}") from error
     except OSError as error:

@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,17 @@ def test_a_damaged_archive(kept: int, tmp_path: Path) -> None:
     Path(archive).write_bytes(whole[:kept])
     with pytest.raises(LaunchError, match=r"is damaged or no archive|cannot unpack"):
         unpack(archive, str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda data: data[:-1], lambda data: data[:900] + bytes([data[900] ^ 1]) + data[901:]]
+)
+def test_what_only_the_checksum_tells(spoil: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """Random bytes are stored as they are, so a changed one unpacks as well as any."""
+    archive = Path(_archive(tmp_path, (_member("a"), os.urandom(2000))))
+    archive.write_bytes(spoil(archive.read_bytes()))
+    with pytest.raises(LaunchError, match=r"CRC check failed|ended before the end-of-stream marker|invalid"):
+        unpack(str(archive), str(tmp_path / "out"))
 
 
 @pytest.mark.parametrize("content", [b"", b"not gzip at all", gzip.compress(b"not tar" * 100)])
