@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cloudtrain import __version__
+from tests.local.project import require
 
 DOES_WITHOUT = {
     "ctypes", "email", "http", "importlib.metadata", "multiprocessing", "numpy", "pathspec", "platformdirs", "rich",
@@ -59,8 +60,8 @@ def test_a_command_ends_as_every_process_does(before: str, arguments: list[str],
     assert (result.returncode, result.stdout.splitlines()) == (code, out)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_output_that_cannot_be_written_does_not_go_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    require(Path("/dev/full").exists(), "needs /dev/full")
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     program = [sys.executable, "-c", ENDING.format(before="sys.stdout.write('lost')"), "validate", "nothing.yaml"]
     with Path("/dev/full").open("w") as full:

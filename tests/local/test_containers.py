@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from cloudtrain.providers.shipping import bundle_of
 from cloudtrain.runs.folder import RunFolder
 from cloudtrain.spec.problems import JobFileError
 from cloudtrain_launch import objects
+from tests.local.project import require
 
 RUN = "test-20261130-201500-k3f9"
 
@@ -164,14 +166,24 @@ environment: {secrets: {KEY: 'env:KEY'}}
     assert any("environment.secrets.KEY" in note for note in rehearsal.notes) and not notes
 
 
-def test_overrides_that_leave_too_few_nodes(tmp_path: Path) -> None:
-    job = _job(tmp_path / "p", "resources: {nodes: 2}\noverrides: {sagemaker: {ResourceConfig: {InstanceCount: 1}}}\n")
-    with pytest.raises(SpecError, match=r"overrides\.sagemaker leave too few nodes"):
-        _rehearsed(job, "sagemaker")
+@pytest.mark.parametrize(
+    ("cloud", "overrides"),
+    [
+        ("sagemaker", "{ResourceConfig: {InstanceCount: 1}}"),
+        ("sagemaker", "{InputDataConfig: []}"),
+        ("vertex", "{jobSpec: {workerPoolSpecs: []}}"),
+        ("azureml", "{resources: {instance_count: 1}}"),
+        ("azureml", "{code: null}"),
+    ],
+)
+def test_overrides_that_leave_too_few_nodes_or_nothing_to_start(tmp_path: Path, cloud: str, overrides: str) -> None:
+    job = _job(tmp_path / "p", f"resources: {{nodes: 2}}\noverrides: {{{cloud}: {overrides}}}\n")
+    with pytest.raises(JobFileError, match=rf"overrides\.{cloud}\."):
+        _rehearsed(job, cloud)
 
 
 def test_overrides_are_held_against_the_schema(tmp_path: Path) -> None:
-    pytest.importorskip("botocore")
+    require(importlib.util.find_spec("botocore") is not None, "botocore is not installed")
     job = _job(tmp_path / "p", "overrides: {sagemaker: {ResourceConfigg: {}}}\n")
     with pytest.raises(JobFileError, match=r"overrides\.sagemaker\.ResourceConfigg"):
         _rehearsed(job, "sagemaker")

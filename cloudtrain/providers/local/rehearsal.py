@@ -98,7 +98,7 @@ def rehearse(job: Job, options: LocalOptions, bundle: Bundle, run_id: str) -> Re
     request = registry.translate(asked, Context(settings, bundle.digest, entrypoints_digest(), run_id))
     if asked.overrides.get(options.as_) and (problems := check_request(asked, request).problems):
         raise JobFileError(problems)
-    contracts = _contracts(asked, request)
+    contracts = tuple(registry.node_contract(request, node) for node in range(asked.resources.nodes))
     _refuse_tangled(asked, options, contracts[0])
     return Rehearsal(asked, request, contracts, tuple(_notes(asked, request, stood_in)))
 
@@ -113,20 +113,6 @@ def _as_asked(job: Job, options: LocalOptions) -> Job:
     if options.args:
         changes["args"] = [*job.argv, *options.args]
     return job.with_(**changes) if changes else job
-
-
-def _contracts(job: Job, request: Request) -> tuple[NodeContract, ...]:
-    try:
-        contracts = tuple(registry.node_contract(request, node) for node in range(job.resources.nodes))
-    except IndexError:
-        contracts = ()
-    if not contracts or not {"code", "spec"} <= set(contracts[0].places.values()):
-        raise SpecError(
-            f"overrides.{request.provider} leave too few nodes in the request, or none of the folders that launch.py "
-            "comes in",
-            hint="a list in overrides takes the place of the whole list",
-        )
-    return contracts
 
 
 def _refuse_tangled(job: Job, options: LocalOptions, contract: NodeContract) -> None:

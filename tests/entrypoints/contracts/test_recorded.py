@@ -27,13 +27,14 @@ def test_a_recorded_environment(name: str, tmp_path: Path) -> None:
     assert seen == load(name)["expected"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+ONLY_THE_SPEC_SAYS_HOW_MANY = {"azureml-1", "azureml-batchai", "azureml-mpi"}
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - ONLY_THE_SPEC_SAYS_HOW_MANY))
 def test_the_number_of_nodes_must_be_the_specs(name: str, tmp_path: Path) -> None:
     record = load(name)
     env = {"CLOUDTRAIN_PROVIDER": name.partition("-")[0], **record["env"]}
     env["CLOUDTRAIN_SM_ROOT"] = str(environments.opt_ml(tmp_path, record["files"]))
-    if name in ("azureml-1", "azureml-batchai", "azureml-mpi"):  # only the spec says how many there are
-        return
     wrong = record["nodes"] + 1
     with pytest.raises(LaunchError, match=f"{wrong}.*{record['nodes']}"):
         resolve(env, environments.spec(wrong))

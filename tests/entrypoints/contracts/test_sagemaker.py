@@ -64,7 +64,7 @@ def test_agrees_with_awss_own_toolkit(name: str, tmp_path: Path) -> None:
 
 
 def test_folders_and_variables(tmp_path: Path) -> None:
-    cluster = read("sagemaker-2", tmp_path)
+    cluster = read("sagemaker-2", tmp_path, CLOUDTRAIN_NODE_DEVICE="cpu")
     assert cluster.folders == {
         "CLOUDTRAIN_DATA_TRAIN": f"{tmp_path}/input/data/train",
         "CLOUDTRAIN_DATA_VALIDATION_2": f"{tmp_path}/input/data/Validation_2",
@@ -79,7 +79,7 @@ def test_folders_and_variables(tmp_path: Path) -> None:
         "SM_CHANNEL_TRAIN": f"{tmp_path}/input/data/train",
         "SM_CHANNEL_VALIDATION_2": f"{tmp_path}/input/data/Validation_2",
         "SM_HOSTS": '["algo-1", "algo-2"]', "SM_CURRENT_HOST": "algo-2",
-        "SM_NUM_GPUS": cluster.variables["SM_NUM_GPUS"],
+        "SM_NUM_GPUS": "0",
         "SM_HPS": json.dumps({"epochs": 5, "backend": "tcp", "lr": 0.05, "name": "digits", "flag": True,
                               "layers": [1, 2], "broken": "[1, 2"}),
     }  # fmt: skip
