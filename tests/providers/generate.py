@@ -96,7 +96,8 @@ def _resources(random: Random, provider: str) -> dict[str, Any]:
 def _sizes(random: Random, provider: str, row: Instance | None) -> dict[str, Any]:
     """Disk and shared memory, where the provider has a knob for them."""
     if provider == "azureml":
-        return {"shm_gib": random.randint(1, 64)} if random.random() < 0.4 else {}
+        most = min(64, int(row.memory_gib)) if row else 64
+        return {"shm_gib": random.randint(1, most)} if random.random() < 0.4 else {}
     on_instance_store = provider == "sagemaker" and row is not None and row.local_disk_gib
     return {"disk_gib": 110 if on_instance_store else random.randint(100, 2000)} if random.random() < 0.4 else {}
 
