@@ -11,7 +11,9 @@ import gc
 import os
 import sys
 import threading
+from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 # New objects after which Python looks for garbage. Its own 700 means to look through everything that is being
 # imported time and again, and all of that lives until the end.
@@ -38,9 +40,20 @@ def _without_plugins() -> None:
 
     Its own switch, the variable PYDANTIC_DISABLE_PLUGINS, saves half of that, and would reach the user's processes.
     """
-    loader = ModuleType("pydantic.plugin._loader")
-    loader.get_plugins = tuple  # type: ignore[attr-defined]
-    sys.modules.setdefault(loader.__name__, loader)
+    name = "pydantic.plugin._loader"
+    stand_in = ModuleType(name)
+    stand_in.get_plugins = tuple  # type: ignore[attr-defined]
+
+    def of_the_loader(attribute: str) -> Any:
+        """What a pydantic to come may ask of it besides: the loader itself has it, and is slow but right."""
+        if attribute.startswith("__"):  # Python's own questions, such as whether this is a package
+            raise AttributeError(attribute)
+        if sys.modules.get(name) is stand_in:
+            del sys.modules[name]
+        return getattr(import_module(name), attribute)
+
+    stand_in.__getattr__ = of_the_loader  # type: ignore[method-assign]
+    sys.modules.setdefault(name, stand_in)
 
 
 def _end(code: object) -> None:
@@ -54,7 +67,7 @@ def _end(code: object) -> None:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except OSError:
+    except (OSError, ValueError):  # a full disk, a reader that is gone, a stream that was closed
         return
     os._exit(code)
 

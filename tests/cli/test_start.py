@@ -60,6 +60,27 @@ def test_a_command_ends_as_every_process_does(before: str, arguments: list[str],
     assert (result.returncode, result.stdout.splitlines()) == (code, out)
 
 
+def test_a_stream_that_was_closed_is_no_fault() -> None:
+    program = ENDING.replace('print, "at the end"', "sys.stdout.close").format(before="")
+    result = subprocess.run(
+        [sys.executable, "-c", program, "--version"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"cloudtrain {__version__}\n", "")
+
+
+def test_a_pydantic_that_asks_more_of_its_loader_of_plugins_gets_it() -> None:
+    program = """
+from cloudtrain.__main__ import _without_plugins
+_without_plugins()
+from pydantic.plugin._loader import get_plugins
+assert get_plugins() == ()
+from pydantic.plugin._loader import PYDANTIC_ENTRY_POINT_GROUP
+print(PYDANTIC_ENTRY_POINT_GROUP)
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (result.stdout, result.stderr) == ("pydantic\n", "")
+
+
 def test_output_that_cannot_be_written_does_not_go_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
     require(Path("/dev/full").exists(), "needs /dev/full")
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
