@@ -39,7 +39,7 @@ def run_id_of(job: Job, provider: str, settings: Mapping[str, str], code: str) -
 
     So a request shown today and one sent tomorrow have the same name, and sending twice can be seen.
     """
-    asked = asked_of(job, provider)
+    asked = {**asked_of(job, provider), "args": job.argv}  # the order of a mapping's arguments counts
     return f"{job.name}-{digest('cloudtrain-run 1', asked, provider, dict(settings), code)[:_HEX]}"
 
 

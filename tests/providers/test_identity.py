@@ -11,7 +11,7 @@ from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.providers.identity import LONGEST_NAME, native_name, run_id_of, shortened
 from cloudtrain.settings import Settings
-from tests.providers.contexts import ACCOUNTS, context
+from tests.providers.contexts import ACCOUNTS, context, job_of
 
 BASE: dict[str, Any] = {"name": "digits", "entry": "train.py"}
 
@@ -95,3 +95,9 @@ def test_names_fit_every_service_and_stay_different() -> None:
 def test_a_short_name_is_left_alone_and_a_cut_leaves_no_hyphen_at_the_end() -> None:
     assert shortened("short", 10) == "short"
     assert re.fullmatch("a-[0-9a-f]{10}", shortened("a" + "-" * 30, 20))
+
+
+def test_the_order_of_arguments_makes_another_run() -> None:
+    one, two = (job_of(f"{{name: a, entry: a.py, args: {args}}}") for args in ("{a: 1, b: 2}", "{b: 2, a: 1}"))
+    assert one.argv != two.argv
+    assert context(one, "vertex").run_id != context(two, "vertex").run_id
