@@ -46,6 +46,8 @@ def get_json(url: str, headers: Mapping[str, str], what: str, *, by_proxy: bool 
                 break
         except (OSError, http.client.HTTPException) as error:
             problem, wait = f"{_host(url)}: {getattr(error, 'reason', error)}", None
+        except ValueError:  # http.client shows the header that it does not take, which holds the token
+            raise LaunchError(f"{what}: {_host(url)} cannot be asked with the token that the job was given") from None
         if attempt < _ATTEMPTS - 1:
             time.sleep(_pause(attempt, wait))
     raise LaunchError(f"{what}: {problem}")

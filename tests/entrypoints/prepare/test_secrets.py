@@ -89,6 +89,15 @@ def test_nobody_there(server: Server) -> None:
             secret_stores.read(env, "vertex")
 
 
+@pytest.mark.parametrize("token", ["ya29\nt0ken", "ya29.t\u00f6\u4e2d"])
+def test_a_token_that_cannot_be_sent_is_not_shown(token: str, server: Server) -> None:
+    env = _google(server)
+    server.answer(TOKEN, Answer({"access_token": token}))
+    with pytest.raises(LaunchError, match=r"secret WANDB_API_KEY .* cannot be asked with the token") as info:
+        secret_stores.read(env, "vertex")
+    assert "ya29" not in str(info.value) and info.value.__cause__ is None
+
+
 def test_a_token_does_not_follow_a_redirect(server: Server) -> None:
     env = _google(server, Answer(status=302, headers={"Location": f"{server.url}/elsewhere"}))
     with pytest.raises(LaunchError, match="302"):
