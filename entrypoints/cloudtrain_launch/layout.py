@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 from dataclasses import replace
 
 from cloudtrain_launch.cluster import Cluster
@@ -27,3 +29,19 @@ def placed(cluster: Cluster, spec: LaunchSpec, folder: str) -> Cluster:
     made = {variable: os.path.join(folder, "data", variable) for variable in sources}
     made.update({variable: os.path.join(folder, "results", variable) for variable in cluster.deliveries})
     return replace(cluster, folders={**cluster.folders, **made}, sources=sources)
+
+
+def remove(folder: str) -> None:
+    """Remove a temporary folder, whatever rights a script has taken from folders in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if os.path.exists(folder):
+        _open_up(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _open_up(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        os.chmod(folder, 0o700)
+        for entry in os.scandir(folder):
+            if entry.is_dir(follow_symlinks=False):
+                _open_up(entry.path)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
-import shutil
 import signal
 import tempfile
 import time
@@ -461,7 +460,7 @@ def main(env: Mapping[str, str], spec: LaunchSpec, cluster: Cluster, sink: Sink)
     finally:
         sink.close()
         if folder:
-            shutil.rmtree(folder, ignore_errors=True)
+            layout.remove(folder)
 
 
 def _temporary_folder(env: Mapping[str, str]) -> str:

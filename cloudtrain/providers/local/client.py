@@ -46,9 +46,14 @@ class HostProcess:
             "from cloudtrain.providers.local import host; "
             f"host.main({isolation!r}, {engine!r}, {str(self.folder)!r})"
         )
-        self._process = subprocess.Popen(
-            [sys.executable, "-u", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env
-        )  # fmt: skip
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-u", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env
+            )  # fmt: skip
+        except OSError as error:
+            self._listener.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise MissingError(f"cannot start {sys.executable}: {error.strerror or error}") from error
         assert self._process.stdin and self._process.stdout
         os.set_blocking(self._process.stdout.fileno(), False)
         self._selector.register(self._listener, selectors.EVENT_READ, None)

@@ -15,7 +15,6 @@ import gc
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
 import sys
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from cloudtrain.providers.local import isolation
-from cloudtrain_launch import cluster, processes
+from cloudtrain_launch import cluster, layout, processes
 from cloudtrain_launch.contracts import places
 from cloudtrain_launch.environ import without_foreign
 from cloudtrain_launch.errors import LaunchError
@@ -49,7 +48,7 @@ def main(wanted_isolation: str, engine: str, folder: str) -> None:
         host.say("fault", message=traceback.format_exc())
     finally:
         processes.kill_descendants(os.getpid())
-        shutil.rmtree(folder, ignore_errors=True)  # the command line does so, too, unless it was killed
+        layout.remove(folder)  # the command line does so, too, unless it was killed
         os._exit(0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -27,6 +28,7 @@ for name in ("CLOUDTRAIN_OUTPUT_MADE", "CLOUDTRAIN_METRICS_DIR"):
         (folder / f"rank-{rank}").write_text(f"of {rank}")
 pathlib.Path(os.environ["PROJECT"], f"up-{rank}").touch()
 """
+WITHOUT_ROOTS_RIGHTS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 FAILS = WRITES + "if rank == '1':\n    raise RuntimeError('no good' + '!' * 3000)\ntime.sleep(1000)\n"
 WAITS = WRITES + "time.sleep(1000)\n"
 
@@ -91,6 +93,15 @@ def test_odd_things_among_the_results(make: Make) -> None:
     assert _delivered(job.folder / "delivered") == _made_by(0)
     assert "[0/-] outputs.made: left out, since they are no files: 'pipe'\n" in job.said
     assert f"[0/-] outputs.empty: nothing is delivered to {job.folder}/empty, its folder is gone\n" in job.said
+
+
+def test_folders_that_the_script_has_locked_are_removed_all_the_same(make: Make) -> None:
+    require(os.geteuid() != 0 or shutil.which("setpriv") is not None, "root may read everything")
+    job = make("vertex", count=1)
+    locks = "import os\nos.makedirs('locked/folder')\nos.chmod('locked', 0)\nos.chmod('.', 0o500)\n"
+    job.write(locks, processes_per_node=1)
+    node = job.start(0, before=WITHOUT_ROOTS_RIGHTS if os.geteuid() == 0 else ())
+    assert node.end() == 0, job.said  # that nothing is left is checked after every test here
 
 
 def test_after_a_failure(make: Make) -> None:
@@ -246,7 +257,7 @@ def test_a_failure_stays_the_cause_when_delivering_fails_too(make: Make) -> None
     (job.bucket / "runs/r1").mkdir(parents=True)
     job.write(WRITES + "sys.exit(7)\n", processes_per_node=1)
     (job.bucket / "runs/r1/metrics").write_text("a file where the folder is to be")
-    assert job.run() == [7], job.said
+    assert job.run() == [1], job.said
     assert "[0/-] failed first: rank 0 on node 0 exited with code 7" in job.said
     assert "[0/-] metrics could not be delivered to " in job.said
 
@@ -309,7 +320,7 @@ def test_an_image_without_boto3_is_found_before_the_training(make: Make, tmp_pat
         ("vertex", "os.abort()", 1),
         ("vertex", "os.kill(os.getpid(), signal.SIGSEGV)", 1),
         ("vertex", "os._exit(6)", 1),
-        ("vertex", "os._exit(7)", 7),
+        ("vertex", "os._exit(7)", 1),
         ("sagemaker", "os.abort()", 134),
         ("azureml", "os._exit(11)", 11),
     ],
