@@ -33,7 +33,7 @@ def main(env: Mapping[str, str]) -> int:
     except LaunchError as error:
         print(f"cloudtrain launch: {error}", file=sys.stderr)
         report.write_failure(places.failure_file(env), str(error))
-        return error.exit_code
+        return exits.given_to(env.get("CLOUDTRAIN_PROVIDER", ""), error.exit_code)
     code = node.main(env, spec, here, _sink(env, here.node))
     given = exits.given_to(here.provider, code)
     if given != code:

@@ -21,10 +21,15 @@ def of_status(status: int) -> int:
     return status if status >= 0 else 128 - status
 
 
-_RETRIED_BY_VERTEX = (6, 11, 134, 139)
-"""Vertex AI takes these for a passing fault of the machine, and runs the whole job again, up to three times."""
+_STARTED_AGAIN = (NOT_STARTED, INTERRUPTED, PREEMPTED)
+"""What is no fault of the job: another start may well succeed."""
 
 
 def given_to(provider: str, code: int) -> int:
-    """The code that this provider takes for what ``code`` means here."""
-    return FAILED if provider == "vertex" and code in _RETRIED_BY_VERTEX else code
+    """The code that this provider takes for what ``code`` means here.
+
+    Vertex AI starts a container again, and then the whole job, after any code that it does not know as the job's own
+    failure (facts: its pages on the training service); 1 it knows. How often a job that failed is repeated is
+    ``retries.failure``, and not the service's to say.
+    """
+    return FAILED if provider == "vertex" and code and code not in _STARTED_AGAIN else code
