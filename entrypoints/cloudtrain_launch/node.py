@@ -156,11 +156,12 @@ class Node:
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def _step(self) -> None:
-        for key, _ in self._selector.select(min(_TICK_SECONDS, self._members.seconds_to_next_try())):
+        events = self._selector.select(min(_TICK_SECONDS, self._members.seconds_to_next_try()))
+        self._take_signals()  # first: who ends a whole group ends the ranks as well, and means the job by it
+        for key, _ in events:
             # A callback may have closed what a later one of this round was about.
             if key.fileobj in self._selector.get_map():
                 key.data()
-        self._take_signals()
         self._note_ended(processes.reap())
         self._members.tick()
         self._check_start()

@@ -141,6 +141,18 @@ def test_a_launcher_that_has_just_begun_hears_of_a_signal(project: Project, isol
     assert [node["outcome"] for node in result.report["nodes"]] == ["preempted", "preempted"]
 
 
+@pytest.mark.parametrize("isolation", ["none", "netns"])
+def test_sigterm_to_every_process_at_once(project: Project, isolation: str) -> None:
+    """As service managers and schedulers stop what they have started."""
+    running = _up(project, SAVING, "--isolation", isolation)
+    for process in [*psutil.Process(running.process.pid).children(recursive=True), running.process]:
+        process.send_signal(signal.SIGTERM)
+    result = running.end()
+    assert (result.code, result.report["state"]) == (143, "PREEMPTED")
+    assert [node["outcome"] for node in result.report["nodes"]] == ["preempted", "preempted"]
+    assert all((project.folder / f"saved-{rank}").exists() for rank in range(4))
+
+
 def test_a_host_process_that_was_stopped_does_not_stay_behind(project: Project) -> None:
     running = _up(project, SAVING, "--isolation", "none")
     for child in psutil.Process(running.process.pid).children():

@@ -59,6 +59,7 @@ class _Host:
         self._engine = engine
         self._running: dict[int, int] = {}
         self._kill_at: float | None = None
+        self._told_to_stop = False
         self._stopping = False
         self._network: isolation.Network | None = None
         self._pending = bytearray()
@@ -73,6 +74,7 @@ class _Host:
     def run(self) -> None:
         os.setsid()  # the terminal's Ctrl-C is for the command line alone
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, self._hear_sigterm)  # as when a whole group of processes is told to end
         processes.adopt_orphans()
         isolated, reason = self._enter()
         reader = threading.Thread(target=self._await_plan, args=(isolated,))
@@ -158,6 +160,8 @@ class _Host:
                         selector.unregister(0)
                 else:
                     self._wake[0].recv(4096)
+            if self._told_to_stop:
+                self._stop()
             for pid, status in processes.reap().items():
                 if pid in self._running:
                     self.say("ended", node=self._running.pop(pid), status=status)
@@ -165,6 +169,9 @@ class _Host:
                         self._kill_later()
             if self._kill_at is not None and time.monotonic() > self._kill_at:
                 self._signal(signal.SIGKILL)
+
+    def _hear_sigterm(self, *_: object) -> None:
+        self._told_to_stop = True
 
     def _obey(self) -> bool:
         """Do what standard input says; False when it has ended."""
