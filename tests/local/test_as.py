@@ -248,6 +248,14 @@ else:
     assert "output/file/inside of node 1 stays in " in result.err
 
 
+def test_a_file_where_results_are_to_go_is_named(project: Project) -> None:
+    project.job(nodes=1, extra="outputs: {made: {local: taken}}\n")
+    project.write("taken", "mine")
+    result = project.run("--as", "sagemaker")
+    assert result.code == 3
+    assert f"cannot write {project.folder}/taken: File exists" in result.err
+
+
 def test_a_failed_rank_is_reported_as_ever(project: Project) -> None:
     project.job("import os\nif os.environ['RANK'] == '1':\n    raise ValueError('too bad')\n", nodes=2, processes=1)
     result = project.run("--as", "sagemaker", "--isolation", "none")

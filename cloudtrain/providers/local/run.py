@@ -292,7 +292,7 @@ def _writable(folder: RunFolder) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise cannot_write(error, folder.path) from error
+        raise cannot_write(error, Path(error.filename) if isinstance(error.filename, str) else folder.path) from error
 
 
 def _affinity() -> set[int]:
