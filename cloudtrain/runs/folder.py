@@ -112,6 +112,11 @@ class RunFolder:
         """Made by ``Run.stop``; whoever follows the run looks for it."""
         return self.path / "stop"
 
+    @property
+    def lock(self) -> Path:
+        """Held while somebody is with the run."""
+        return self.path / "lock"
+
     def node(self, node: int) -> Path:
         """What belongs to one node."""
         return self.path / "nodes" / str(node)
@@ -142,14 +147,14 @@ class RunFolder:
     @contextlib.contextmanager
     def followed(self) -> Iterator[None]:
         """Hold the lock that says that somebody is with this run."""
-        with (self.path / "lock").open("w") as file:
+        with self.lock.open("w") as file:
             _lock(file.fileno())
             yield
 
     def is_followed(self) -> bool:
         """Whether some process, this one included, is with the run."""
         try:
-            with (self.path / "lock").open("r") as file:
+            with self.lock.open("r") as file:
                 return not _lock(file.fileno(), shared=True)
         except OSError:
             return False

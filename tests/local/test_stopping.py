@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import psutil
 import pytest
 
-from tests.local.project import Project, Running
+from tests.local.project import LIMIT_SECONDS, Project, Running
 
 UP = [f"up-{rank}" for rank in range(4)]
 
@@ -171,6 +172,35 @@ def test_a_killed_command_takes_its_nodes_along(project: Project) -> None:
 
     status = Run.open("latest", project.folder).status()
     assert (status.state.value, status.exit_code) == ("FAILED", 1)
+
+
+@pytest.mark.parametrize("isolation", ["none", "netns"])
+def test_nobody_continues_from_a_run_that_is_still_saving(project: Project, isolation: str) -> None:
+    script = """
+import os, pathlib, signal, sys, time
+here = pathlib.Path(os.environ["PROJECT"])
+def save(*_):
+    (here / f"told-{os.environ['RANK']}").touch()
+    while not (here / "saved").exists():
+        time.sleep(0.02)
+    sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+(here / f"up-{os.environ['RANK']}").touch()
+while not (here / "saved").exists():
+    time.sleep(0.02)
+"""
+    running = _up(project, script, "--isolation", isolation)
+    running.signal(signal.SIGKILL)
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while not (project.folder / "told-3").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    refused = project.run("--resume", "latest")
+    assert refused.code == 2 and "is still going on" in refused.err
+    project.write("saved", "")
+    running.process.communicate()
+    project.wait_until_none_is_left()
+    assert project.run("--resume", "latest", "--isolation", isolation).code == 0
 
 
 def test_the_runtime_limit(project: Project) -> None:

@@ -68,14 +68,16 @@ class HostProcess:
         secrets: Mapping[str, str],
         shm_gib: int | None,
         grace: float,
+        lock: Path,
         preload: Sequence[str] = (),
         containers: Sequence[Container] = (),
     ) -> None:
         """Hand over the request.
 
-        ``secrets`` are variables with their values, for the nodes' environment alone; ``preload`` are modules that all
-        ranks would import, loaded once before the fork. ``containers``: how each node is started, where the nodes'
-        environments are those of a cloud's containers.
+        ``secrets`` are variables with their values, for the nodes' environment alone; ``lock`` is the run's, which the
+        host process takes when this one is gone before the nodes are; ``preload`` are modules that all ranks would
+        import, loaded once before the fork. ``containers``: how each node is started, where the nodes' environments are
+        those of a cloud's containers.
         """
         self._say(
             kind="run",
@@ -88,6 +90,7 @@ class HostProcess:
             containers=[{"launch": str(made.launch), "folder": str(made.folder)} for made in containers],
             shm_gib=shm_gib,
             grace=grace,
+            lock=str(lock),
             preload=list(preload),
         )
 

@@ -11,6 +11,7 @@ the nodes are stopped: a run never outlives its command. Imports nothing of clou
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import json
 import os
@@ -177,11 +178,19 @@ class _Host:
         """Do what standard input says; False when it has ended."""
         data = os.read(0, 1 << 16)
         if not data:
+            self._hold_lock()
             self._stop()
             return False
         self._pending += data
         self._obey_pending()
         return True
+
+    def _hold_lock(self) -> None:
+        """The command is gone and the nodes are not: they may be saving, and nobody is to continue from that yet."""
+        assert self._plan
+        with contextlib.suppress(OSError):
+            self._lock = os.open(self._plan["lock"], os.O_WRONLY)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _obey_pending(self) -> None:
         *lines, rest = bytes(self._pending).split(b"\n")

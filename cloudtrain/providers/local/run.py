@@ -5,8 +5,8 @@
 With ``--as`` the job is translated for that cloud once it was looked at, and the folder filled as its contract says.
 
 If this process is killed after the host process was started, that one stops the nodes; if it is killed earlier, nothing
-runs. The run's folder then keeps the last state written, and a free lock, by which readers tell that the run was cut
-off. An error or an interruption here writes the final state before it goes on.
+runs. The run's folder then keeps the last state written, and, once the nodes have ended, a free lock, by which readers
+tell that the run was cut off. An error or an interruption here writes the final state before it goes on.
 """
 
 from __future__ import annotations
@@ -109,6 +109,7 @@ def _run(
         secrets=ready.secrets,
         shm_gib=request.shm_gib,
         grace=options.grace,
+        lock=folder.lock,
         preload=worth_preloading(job),
         containers=[rehearsal.container(node, request.places) for node in range(info.nodes)] if rehearsal else (),
     )
