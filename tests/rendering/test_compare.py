@@ -40,14 +40,20 @@ def answers(shown: str, question: str) -> list[str]:
     [
         ("machine", ["ml.p4de.24xlarge", "a2-ultragpu-8g", "Standard_ND96amsr_A100_v4"]),
         ("accelerator", ["-", "NVIDIA_A100_80GB", "-"]),
-        ("image", ["own/sm:1", "own/vx:1", "own/az:1"]),
-        ("spot", ["True", "SPOT", "Spot"]),
-        ("time limit", ["21600", "21600s", "21600"]),
+        ("spot", ["yes", "yes", "yes"]),
+        ("time limit", ["6h", "6h", "6h"]),
         ("shared memory", ["-", "-", "950g"]),
     ],
 )
 def test_answers_stand_side_by_side(question: str, expected: list[str]) -> None:
     assert answers(side_by_side(columns(JOB), width=160), question) == expected
+
+
+def test_what_is_long_is_one_piece_below_its_clouds_name() -> None:
+    below = side_by_side(columns(JOB), width=160).partition("\nvertex:\n")[2].splitlines()
+    assert below[0].split() == ["image", "own/vx:1"]
+    run_id = columns(JOB)[1].request.spec["run_id"]  # type: ignore[union-attr]
+    assert below[1].split() == ["checkpoints", f"gs://my-vertex-bucket/cloudtrain/runs/{run_id}/checkpoints/"]
 
 
 def test_no_line_is_wider_than_asked_for_but_words_stay_whole() -> None:
