@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -120,43 +121,36 @@ def test_our_launcher_finds_the_node_and_its_folders(tmp_path: Path, node: int) 
 
 
 READ_BY_AWS = """
-import importlib.util, json, os, pathlib, sys
-
-folder = pathlib.Path(importlib.util.find_spec("sagemaker.train").submodule_search_locations[0], "container_drivers")
-sys.path.insert(0, str(folder))
-spec = importlib.util.spec_from_file_location("environment", folder / "scripts" / "environment.py")
-environment = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(environment)
-config = pathlib.Path(sys.argv[1])
-names = ("resourceconfig", "inputdataconfig", "hyperparameters")
-read = [json.loads((config / f"{name}.json").read_text()) for name in names]
-environment.set_env(*read, output_file=sys.argv[2])
+import json, logging
+logging.disable(logging.CRITICAL)
+from sagemaker_training.environment import Environment
+print(json.dumps(Environment().to_env_vars()))
 """
 
 
 @pytest.mark.parametrize("node", [0, 2])
-def test_aws_own_reader_takes_the_files(tmp_path: Path, node: int) -> None:
-    """The script that AWS's SDK 3 puts into a container; it writes what it understood as shell variables."""
-    require(_installed("sagemaker.train"), "needs the package sagemaker, whose container script reads the files")
+def test_awss_own_toolkit_takes_the_files(tmp_path: Path, node: int) -> None:
+    """The program behind ``train`` in AWS's images; what it understood it gives to scripts as variables."""
+    require(_installed("sagemaker_training"), "needs the package sagemaker-training")
     given = contract(node, resources={"nodes": 3}, data=DATA)
     written(tmp_path, given)
-    target = tmp_path / "out.env"
+    root = tmp_path / "opt/ml"
+    env = {**os.environ, "SAGEMAKER_BASE_DIR": str(root), "TRAINING_JOB_NAME": given.env["TRAINING_JOB_NAME"]}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", READ_BY_AWS, str(tmp_path / Path(RESOURCES).parent), str(target)],
-        env={"TRAINING_JOB_NAME": given.env["TRAINING_JOB_NAME"], "PATH": ""},
+        [sys.executable, "-W", "ignore", "-c", READ_BY_AWS],
+        env=env,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    said = dict(line.removeprefix("export ").split("=", 1) for line in target.read_text().splitlines())
-    assert json.loads(said["SM_HOSTS"].strip("'")) == ["algo-1", "algo-2", "algo-3"]
-    assert said["SM_CURRENT_HOST"] == f"'algo-{node + 1}'"
-    assert said["SM_CURRENT_HOST_RANK"] == f"'{node}'"
-    assert said["SM_CURRENT_INSTANCE_TYPE"] == "'ml.p4de.24xlarge'"
-    assert said["SM_CHANNEL_TRAIN"] == "'/opt/ml/input/data/train'"
-    assert said["SM_NETWORK_INTERFACE_NAME"] == "'eth0'"
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert json.loads(said["SM_HOSTS"]) == ["algo-1", "algo-2", "algo-3"]
+    assert said["SM_CURRENT_HOST"] == f"algo-{node + 1}"
+    assert said["SM_CURRENT_INSTANCE_TYPE"] == "ml.p4de.24xlarge"
+    assert said["SM_CHANNEL_TRAIN"] == f"{root}/input/data/train"
+    assert said["SM_NETWORK_INTERFACE_NAME"] == "eth0"
 
 
 def written(folder: Path, given: NodeContract) -> None:
