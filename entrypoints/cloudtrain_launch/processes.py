@@ -30,18 +30,33 @@ def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
-def die_with_parent(parent: int, sig: int = signal.SIGKILL) -> None:
+def die_with_parent(parent: int, sig: int = signal.SIGKILL, pidfd: int | None = None) -> None:
     """Ask for ``sig`` when ``parent``, this process's parent, dies; die at once if it has died already.
 
-    ``parent`` is its process id as seen from here (0 when it lives outside this process namespace). Elsewhere than on
-    Linux a thread polls the parent's id, which changes when the parent dies.
+    ``parent`` is its process id as seen from here: 0 when it lives outside this process namespace, where only ``pidfd``
+    (``own_pidfd`` of the parent) tells that it has died before. Elsewhere than on Linux a thread polls the parent's id,
+    which changes when the parent dies.
     """
     if IS_LINUX:
         _prctl(_PR_SET_PDEATHSIG, sig)
     else:
         threading.Thread(target=_watch_parent, args=(parent, sig), daemon=True).start()
-    if os.getppid() != parent:
+    if os.getppid() != parent or (pidfd is not None and _has_ended(pidfd)):
         os.kill(os.getpid(), sig)
+
+
+def own_pidfd() -> int | None:
+    """A descriptor by which forked processes see whether this one has ended, where the kernel has such."""
+    if IS_LINUX and hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError):
+            return os.pidfd_open(os.getpid())
+    return None
+
+
+def _has_ended(pidfd: int) -> bool:
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _watch_parent(parent: int, sig: int) -> None:

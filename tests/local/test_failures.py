@@ -257,6 +257,18 @@ def test_the_host_process_is_killed_while_the_job_runs(project: Project) -> None
     project.wait_until_none_is_left()
 
 
+def test_the_host_process_is_killed_while_it_forks_the_nodes(project: Project) -> None:
+    """A node asks the kernel to tell it of the host's end, and the host may have ended before."""
+    project.job(WAITING, nodes=12, processes=1)
+    running = project.start("--isolation", "netns", "--grace", "1s", "--start-timeout", "1h")
+    first = project.folder / ".cloudtrain/runs/latest/logs/node-0.log"
+    while not first.exists():
+        assert running.process.poll() is None
+    for child in psutil.Process(running.process.pid).children():
+        child.kill()
+    assert running.end().code == 5
+
+
 def test_a_failure_ends_all_nodes_whatever_the_grace(project: Project) -> None:
     project.job(FAILING.format(what="raise ValueError"))
     report = project.run("--isolation", "none", "--grace", "1h").report

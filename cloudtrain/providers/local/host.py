@@ -133,7 +133,7 @@ class _Host:
         listener = None if self._network else _listen_on_loopback()
         shell = {**without_foreign(plan["env"]), **plan["secrets"]}
         others = _others(plan, self._network, listener)
-        plan["host"] = os.getpid()
+        plan["host"], plan["host_fd"] = os.getpid(), processes.own_pidfd()
         for node, env in enumerate(plan["nodes"]):
             env = {**shell, **env, **others}
             processes.hold_back()
@@ -263,7 +263,7 @@ def _become_node(
         processes.default_signals(blocked=processes.ENDING)  # its launcher lets them in
         os.setsid()
         # SIGTERM, so that a node whose host is killed still stops its workers in order.
-        processes.die_with_parent(0 if own_pids else plan["host"], signal.SIGTERM)
+        processes.die_with_parent(0 if own_pids else plan["host"], signal.SIGTERM, plan["host_fd"])
         events = socket.socket(socket.AF_UNIX)
         events.connect(plan["events"])
         _redirect(Path(env["CLOUDTRAIN_LOG_DIR"]) / f"node-{node}.log")
