@@ -13,6 +13,7 @@ from cloudtrain_launch.output import ShowLine
 
 _WAITING_SECONDS = 60.0
 """Between two lines that say whom the nodes of a cloud are waiting for."""
+_MOST_NAMED = 8
 _AFTER_ALL_ARE_HERE_SECONDS = 10.0
 """For the word to go to come, where nodes have nothing to prepare."""
 
@@ -71,4 +72,5 @@ class Gathering:
         return f"{self._named(self._members.missing())} did not connect to node 0 {self._limit}"
 
     def _named(self, nodes: list[int]) -> str:
-        return ", ".join(f"node {node} ({self._cluster.hosts[node]})" for node in nodes)
+        names = ", ".join(f"node {node} ({self._cluster.hosts[node]})" for node in nodes[:_MOST_NAMED])
+        return f"{names} and {len(nodes) - _MOST_NAMED} more" if len(nodes) > _MOST_NAMED else names

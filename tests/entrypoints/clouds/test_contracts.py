@@ -105,6 +105,19 @@ def test_the_store_is_reached_by_the_address_that_node_0_sees(make: Make) -> Non
     assert {job.seen(rank)["env"]["MASTER_ADDR"] for rank in range(4)} == {"127.0.0.1"}
 
 
+def test_a_reason_of_many_nodes_is_told_in_few_words(make: Make) -> None:
+    job = make("sagemaker", count=1)
+    job.write(nodes=300, start_timeout=1.0)
+    resources = {"current_host": "algo-1", "hosts": [f"algo-{number}" for number in range(1, 301)]}
+    environment = job.environment(0, {})
+    (job.opt_ml[0] / "input/config/resourceconfig.json").write_text(json.dumps(resources))
+    job.environment = lambda *_: environment  # type: ignore[method-assign]
+    assert job.run() == [124]
+    reason = (job.opt_ml[0] / "output/failure").read_text()
+    assert reason.startswith("node 1 (algo-2), node 2 (algo-3), ")
+    assert reason.endswith("node 8 (algo-9) and 291 more did not connect to node 0 within 1 s")
+
+
 @contextmanager
 def _forwarding_to(port: int) -> Iterator[tuple[int, threading.Event]]:
     """Whoever connects to the yielded port of 127.0.0.3 is connected to ``port`` of 127.0.0.1; the event is set once
