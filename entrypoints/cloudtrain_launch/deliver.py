@@ -6,8 +6,10 @@ was preempted goes on in the same folders, so what it then measures is put behin
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import uuid
 from collections.abc import Mapping
 from typing import Any, Callable
 
@@ -62,11 +64,26 @@ def _copier(variable: str, source: str, target: str, env: Mapping[str, str]) -> 
     def to_folder(key: str) -> None:
         here, place = os.path.join(source, key), os.path.join(folder, key)
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        if variable == _METRICS and key.endswith(".jsonl") and os.path.exists(place):
+        if not os.path.exists(place):
+            shutil.copyfile(here, place)
+            return
+        if variable == _METRICS and key.endswith(".jsonl"):
             _put_before(place, here)
-        shutil.copyfile(here, place)
+        _replace(here, place)
 
     return to_folder
+
+
+def _replace(here: str, place: str) -> None:
+    """What is at ``place`` stays whole until the new file is: a full disk, or the end of the time, may come between."""
+    new = os.path.join(os.path.dirname(place), f".cloudtrain-{uuid.uuid4().hex}")
+    try:
+        shutil.copyfile(here, new)
+        os.replace(new, place)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(new)
+        raise
 
 
 def _put_before(earlier: str, path: str) -> None:

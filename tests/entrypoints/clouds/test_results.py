@@ -15,7 +15,7 @@ from cloudtrain_launch import processes
 from tests.entrypoints.clouds.conftest import Make
 from tests.entrypoints.clouds.nodes import CloudJob
 from tests.entrypoints.prepare.server import Answer, Server
-from tests.local.project import require
+from tests.local.project import may_isolate, require
 
 # Every rank writes into the named output and the metrics, and then ends as it is told.
 WRITES = """
@@ -250,6 +250,27 @@ def test_what_cannot_be_delivered_fails_the_job_on_all_nodes(make: Make) -> None
         failed = next(line for line in node.out.splitlines() if "failed first" in line)
         assert f"metrics could not be delivered to {job.bucket}/runs/r1/metrics: [Errno 20] Not a directory" in failed
         assert node.report["root"]["kind"] == "delivery"
+
+
+ON_A_FULL_DISK = """
+mount -t tmpfs -o size=100k tmpfs "$METRICS" && head -c 60000 /dev/zero > "$METRICS/rank-0.jsonl" || exit 9
+"$@"
+echo "exit code $?, $(wc -c < "$METRICS/rank-0.jsonl") bytes, $(ls -A "$METRICS" | wc -l) files"
+"""
+
+
+def test_metrics_of_earlier_starts_outlive_a_disk_that_is_full(make: Make) -> None:
+    require(may_isolate() and os.geteuid() == 0, "only root may mount a small disk")
+    job = make("vertex", count=1)
+    metrics = job.bucket / "runs/r1/metrics"
+    metrics.mkdir(parents=True)
+    grows = "import os, pathlib\nplace = pathlib.Path(os.environ['CLOUDTRAIN_METRICS_DIR'], 'rank-0.jsonl')\n"
+    job.write(grows + "place.write_text('x' * 60000)\n", processes_per_node=1)
+    shell = ("unshare", "--mount", "sh", "-c", ON_A_FULL_DISK, "sh")
+    node = job.start(0, before=shell, changed={"METRICS": str(metrics)})
+    node.end()
+    assert "metrics could not be delivered" in node.out and "No space left on device" in node.out
+    assert "exit code 1, 60000 bytes, 1 files" in node.out
 
 
 def test_a_failure_stays_the_cause_when_delivering_fails_too(make: Make) -> None:
