@@ -65,7 +65,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
               help="Show the version and exit.")  # fmt: skip
 def cli() -> None:
-    """One data-parallel job file, trained here on simulated nodes the way a cloud would start it."""
+    """One data-parallel job file: trained here on simulated nodes, translated for SageMaker, Vertex AI and Azure ML."""
 
 
 def main() -> None:

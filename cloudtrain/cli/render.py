@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudtrain.cli.settings_option import settings_option
+from cloudtrain.cli.settings_option import refuse_nobodys, settings_option
 from cloudtrain.errors import SpecError
 
 if TYPE_CHECKING:
@@ -31,15 +31,8 @@ if TYPE_CHECKING:
     help="cli: files and the vendor's own command, into --out.",
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Where -o cli writes to.")
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=settings_option,
-    help="An account setting, such as region=eu-west-1 vertex.region=us-east4.  [default: from cloudtrain.toml]",
-)
-@click.option("--attempt", type=click.IntRange(1, 1000), default=1, show_default=True, help="Which attempt of the run.")
+@settings_option
+@click.option("--attempt", type=click.IntRange(1), default=1, show_default=True, help="Which attempt of the run.")
 @click.option("--quiet", is_flag=True, help="No remarks on standard error.")
 @click.option("--json", "as_json", is_flag=True, help="With --all or -o cli: the report as JSON.")
 def command(
@@ -89,8 +82,7 @@ def _refuse_odd(
         raise SpecError(f"--all shows all three as a table, or with --json; -o {output} goes with one --provider")
     if as_json and not every and output != "cli":
         raise SpecError("the request is printed as JSON anyway; --json is for the report of --all and of -o cli")
-    if every and any("." not in name for name in settings):
-        raise SpecError("with --all say whose setting it is, such as --set vertex.region=us-east4")
+    refuse_nobodys(settings, clouds=3 if every else 1)
     if (output == "cli") != (out is not None):
         raise SpecError("-o cli and --out DIR go together: the files need a place")
 
@@ -105,20 +97,11 @@ def _request_for(job: Job, provider: str, bundle: Bundle, settings: dict[str, st
     from cloudtrain.rendering.request import request_for
 
     request = request_for(job, provider, bundle, settings=settings, attempt=attempt)
-    if job.overrides.get(provider):
-        request = _with_overrides_checked(job, request)
-    return request
+    if not job.overrides.get(provider):
+        return request
+    from cloudtrain.rendering.check import with_overrides_checked
 
-
-def _with_overrides_checked(job: Job, request: Request) -> Request:
-    """Only a job with overrides can ask for what the service does not know; so only then is its schema loaded."""
-    from cloudtrain.rendering.check import check_request
-    from cloudtrain.spec.problems import JobFileError
-
-    checked = check_request(job, request)
-    if checked.problems:
-        raise JobFileError(checked.problems)
-    return request._replace(notes=(*request.notes, checked.skipped)) if checked.skipped else request
+    return with_overrides_checked(job, request)
 
 
 def _remark(request: Request, quiet: bool) -> None:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from cloudtrain.cli.settings_option import settings_option
+from cloudtrain.cli.settings_option import refuse_nobodys, settings_option
 from cloudtrain.errors import SpecError
 
 if TYPE_CHECKING:
+    from cloudtrain.bundle import Bundle
     from cloudtrain.job import Job
     from cloudtrain.spec.problems import Problem
 
@@ -23,14 +24,7 @@ if TYPE_CHECKING:
     metavar="P",
     help="Check for this cloud, too: sagemaker, vertex, azureml; may be repeated.",
 )
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=settings_option,
-    help="With one --provider: an account setting, such as region=eu-west-1.",
-)
+@settings_option
 @click.option("--json", "as_json", is_flag=True, help="Report as JSON: an object, or a list of them for several files.")
 @click.pass_context
 def command(
@@ -43,9 +37,10 @@ def command(
 
     Exit code 0: all are valid; 2: at least one is not.
     """
-    if settings and len(providers) != 1:
-        raise SpecError("--set goes with one --provider")
     providers = tuple(dict.fromkeys(map(_known, providers)))
+    if settings and not providers:
+        raise SpecError("--set goes with --provider")
+    refuse_nobodys(settings, clouds=len(providers))
     reports = [_checked(file, providers, settings) for file in files]
     if as_json:
         _print_json(reports)
@@ -77,26 +72,44 @@ def _checked(file: str, providers: tuple[str, ...], settings: dict[str, str]) ->
     except JobFileError as error:
         return _Report(file, None, error.problems)
     report = _Report(file, job, job.check_files(), providers=providers)
-    for provider in providers if not report.problems else ():
-        problems, notes = _checked_for(job, provider, settings)
+    return _checked_for_clouds(report, job, settings) if providers and not report.problems else report
+
+
+def _checked_for_clouds(report: _Report, job: Job, settings: dict[str, str]) -> _Report:
+    from cloudtrain.providers.shipping import bundle_of
+
+    try:
+        bundle = bundle_of(job)
+    except SpecError as error:
+        return report._replace(problems=_told(job, error))
+    for provider in report.providers:
+        problems, notes = _checked_for(job, provider, bundle, settings)
         report = report._replace(problems=(*report.problems, *problems), notes=(*report.notes, *notes))
     return report
 
 
-def _checked_for(job: Job, provider: str, settings: dict[str, str]) -> tuple[tuple[Problem, ...], list[str]]:
+def _checked_for(
+    job: Job, provider: str, bundle: Bundle, settings: dict[str, str]
+) -> tuple[tuple[Problem, ...], list[str]]:
     from cloudtrain.rendering.check import check_request
-    from cloudtrain.rendering.request import render
-    from cloudtrain.spec.problems import JobFileError, Problem
+    from cloudtrain.rendering.request import request_for
 
     try:
-        request = render(job, provider, settings=settings)
-    except JobFileError as error:
-        return error.problems, []
-    except SpecError as error:  # settings, or code that cannot ship: the other files are still to be looked at
-        return (Problem(str(job.file), 0, 0, "", " ".join(str(error).split())),), []
+        request = request_for(job, provider, bundle, settings=settings)
+    except SpecError as error:
+        return _told(job, error), []
     checked = check_request(job, request)
     notes = [*request.notes, *([checked.skipped] if checked.skipped else [])]
     return checked.problems, [f"{provider}: {note}" for note in notes]
+
+
+def _told(job: Job, error: SpecError) -> tuple[Problem, ...]:
+    """Settings, or code that cannot ship, are problems like others: the other files are still to be looked at."""
+    from cloudtrain.spec.problems import JobFileError, Problem
+
+    if isinstance(error, JobFileError):
+        return error.problems
+    return (Problem(str(job.file), 0, 0, "", " ".join(str(error).split())),)
 
 
 def _print(report: _Report) -> None:

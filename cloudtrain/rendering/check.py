@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cloudtrain.providers import registry
 from cloudtrain.providers.overrides import EVERY
-from cloudtrain.spec.problems import Problem, dotted, problem_at
+from cloudtrain.spec.problems import JobFileError, Problem, dotted, problem_at
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -27,6 +27,18 @@ def check_request(job: Job, request: Request) -> Checked:
     found = registry.check(request.provider, request.native)
     problems = tuple(_placed(job, request.provider, problem) for problem in found.problems)
     return Checked(problems, found.skipped)
+
+
+def with_overrides_checked(job: Job, request: Request) -> Request:
+    """The request, with what could not be checked among its notes. Raises JobFileError.
+
+    For a job with overrides: only such a one can ask for what the service does not know, so only then is it worth
+    loading the vendor's package.
+    """
+    checked = check_request(job, request)
+    if checked.problems:
+        raise JobFileError(checked.problems)
+    return request._replace(notes=(*request.notes, checked.skipped)) if checked.skipped else request
 
 
 def _placed(job: Job, provider: str, problem: NativeProblem) -> Problem:

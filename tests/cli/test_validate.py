@@ -116,3 +116,19 @@ def test_what_no_disk_or_request_can_hold_is_a_problem_with_its_place(tmp_path: 
     assert done.returncode == 2
     assert done.stderr.startswith("job.yaml:3:")
     assert said in done.stderr
+
+
+def test_settings_say_whose_they_are_where_several_clouds_are_asked_for(tmp_path: Path) -> None:
+    project(tmp_path, GOOD)
+    clouds = ["--provider", "sagemaker", "--provider", "vertex"]
+    done = cloudtrain("validate", "job.yaml", *clouds, "--set", "vertex.region=moon", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("--set vertex.region: 'moon' is no region") == 2  # it is nobody's, whoever is asked
+    for options, said in (
+        ([*clouds, "--set", "region=us-east4"], "say whose setting it is"),
+        (["--set", "vertex.region=us-east4"], "--set goes with --provider"),
+    ):
+        done = cloudtrain("validate", "job.yaml", *options, cwd=tmp_path)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+    done = cloudtrain("validate", "job.yaml", *clouds, "--set", "vertex.region=us-east4", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
