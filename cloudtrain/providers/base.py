@@ -90,7 +90,7 @@ class Request(NamedTuple):
 class NativeProblem(NamedTuple):
     """Something the service would refuse."""
 
-    path: tuple[str | int, ...]
+    path: Path
     """In the native request."""
     message: str
     """What is wrong, with the limit, and what would be right."""

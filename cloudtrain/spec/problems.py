@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cloudtrain.errors import SpecError
 
-Path = tuple[str | int, ...]  # from the top of the job down to a value: ("data", "train", "uri")
+Path = tuple[str | int, ...]  # from the top of a job or request down to a value: ("data", "train", "uri")
 
 _SIMPLE_KEY = r"[\w-]+"
 

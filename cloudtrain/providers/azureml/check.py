@@ -9,6 +9,7 @@ from cloudtrain.providers.azureml import rules, schema
 from cloudtrain.providers.base import NativeCheck, NativeProblem
 from cloudtrain.providers.registry import EXTRAS
 from cloudtrain.providers.vendor import skipped
+from cloudtrain.spec.problems import Path
 
 
 def check(native: Mapping[str, Any]) -> NativeCheck:
@@ -30,6 +31,6 @@ def _unsaid(found: Iterable[NativeProblem], said: Iterable[NativeProblem]) -> It
     return (problem for problem in found if not any(_touch(problem.path, place) for place in places))
 
 
-def _touch(one: tuple[str | int, ...], other: tuple[str | int, ...]) -> bool:
+def _touch(one: Path, other: Path) -> bool:
     shorter = min(len(one), len(other))
     return one[:shorter] == other[:shorter]

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.reading import at, section, whole
-
-Path = tuple[str | int, ...]
+from cloudtrain.spec.problems import Path
 
 
 def sections(native: Mapping[str, Any], name: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:

@@ -18,11 +18,10 @@ from cloudtrain.errors import MissingError
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.vendor import importing
 from cloudtrain.providers.written import as_yaml
+from cloudtrain.spec.problems import Path as Steps
 
 _NAMED = ("inputs", "outputs", "services", "tags", "properties")
 """Mappings from names of the user's: below each, the loader tells apart what is wrong with the key and the value."""
-
-Steps = tuple[str | int, ...]
 
 
 def problems(native: Mapping[str, Any]) -> tuple[NativeProblem, ...]:

@@ -15,9 +15,8 @@ from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.sagemaker.patterns import python_pattern
 from cloudtrain.providers.sagemaker.wording import long_key, too_little, too_much
 from cloudtrain.providers.vendor import importing
-from cloudtrain.spec.problems import shown
+from cloudtrain.spec.problems import Path, shown
 
-Step = tuple[str | int, ...]
 Shape = Mapping[str, Any]
 
 _REQUEST = "CreateTrainingJobRequest"
@@ -51,7 +50,7 @@ def version() -> str:
     return str(botocore.__version__)
 
 
-def _checked(value: Any, name: str, path: Step) -> Iterator[NativeProblem]:
+def _checked(value: Any, name: str, path: Path) -> Iterator[NativeProblem]:
     shape = shapes()[name]
     if value is None:
         yield NativeProblem(path, "is null; leave it out")
@@ -63,7 +62,7 @@ def _checked(value: Any, name: str, path: Step) -> Iterator[NativeProblem]:
     yield from check(value, shape, path)
 
 
-def _structure(value: Mapping[str, Any], shape: Shape, path: Step) -> Iterator[NativeProblem]:
+def _structure(value: Mapping[str, Any], shape: Shape, path: Path) -> Iterator[NativeProblem]:
     members = shape["members"]
     for name in shape.get("required", ()):
         if name not in value:
@@ -75,13 +74,13 @@ def _structure(value: Mapping[str, Any], shape: Shape, path: Step) -> Iterator[N
             yield NativeProblem((*path, name), f"unknown field{_known(name, list(members))}")
 
 
-def _list(value: list[Any], shape: Shape, path: Step) -> Iterator[NativeProblem]:
+def _list(value: list[Any], shape: Shape, path: Path) -> Iterator[NativeProblem]:
     yield from _sized(value, shape, path)
     for number, item in enumerate(value):
         yield from _checked(item, shape["member"]["shape"], (*path, number))
 
 
-def _map(value: Mapping[str, Any], shape: Shape, path: Step) -> Iterator[NativeProblem]:
+def _map(value: Mapping[str, Any], shape: Shape, path: Path) -> Iterator[NativeProblem]:
     yield from _sized(value, shape, path)
     keys = shapes()[shape["key"]["shape"]]
     for key, item in value.items():
@@ -92,7 +91,7 @@ def _map(value: Mapping[str, Any], shape: Shape, path: Step) -> Iterator[NativeP
         yield from _checked(item, shape["value"]["shape"], (*path, key))
 
 
-def _text(value: str, shape: Shape, path: Step) -> Iterator[NativeProblem]:
+def _text(value: str, shape: Shape, path: Path) -> Iterator[NativeProblem]:
     found = list(_sized(value, shape, path))
     yield from found
     if "enum" in shape and value not in shape["enum"]:
@@ -102,7 +101,7 @@ def _text(value: str, shape: Shape, path: Step) -> Iterator[NativeProblem]:
         yield NativeProblem(path, f"{shown(value)} must match {shape['pattern']}")
 
 
-def _number(value: int, shape: Shape, path: Step) -> Iterator[NativeProblem]:
+def _number(value: int, shape: Shape, path: Path) -> Iterator[NativeProblem]:
     if value < shape.get("min", value):
         yield NativeProblem(path, f"{value}, at least {shape['min']}")
     most = shape.get("max", _LARGEST[shape["type"]])
@@ -110,11 +109,11 @@ def _number(value: int, shape: Shape, path: Step) -> Iterator[NativeProblem]:
         yield NativeProblem(path, f"{shown(value)}, at most {most}")
 
 
-def _switch(value: bool, shape: Shape, path: Step) -> Iterator[NativeProblem]:  # noqa: ARG001 - same form as the others
+def _switch(value: bool, shape: Shape, path: Path) -> Iterator[NativeProblem]:  # noqa: ARG001 - same form as the others
     yield from ()
 
 
-def _sized(value: Any, shape: Shape, path: Step) -> Iterator[NativeProblem]:
+def _sized(value: Any, shape: Shape, path: Path) -> Iterator[NativeProblem]:
     if len(value) > shape.get("max", len(value)):
         yield NativeProblem(path, too_much(value, shape["max"]))
     if len(value) < shape.get("min", 0):
@@ -131,7 +130,7 @@ def _known(name: str, names: list[str]) -> str:
     return near or (f"; known here: {', '.join(names)}" if len(names) <= _FEW else f"; {len(names)} are known")
 
 
-_Check = Callable[[Any, Shape, Step], Iterator[NativeProblem]]
+_Check = Callable[[Any, Shape, Path], Iterator[NativeProblem]]
 _KINDS: Mapping[str, tuple[type | tuple[type, ...], str, _Check]] = {
     "structure": (Mapping, "a mapping", _structure),
     "map": (Mapping, "a mapping", _map),

@@ -16,9 +16,7 @@ from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.vendor import importing
 from cloudtrain.providers.vertex.scheduling import LONGEST
-from cloudtrain.spec.problems import shown
-
-Path = tuple[str | int, ...]
+from cloudtrain.spec.problems import Path, shown
 
 _LONGEST_REASON = 300
 """Of what the parser says: it repeats the value, however long."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cloudtrain.providers.azureml import rules
+from cloudtrain.spec.problems import Path
 from tests.providers.azureml.jobs import DATASTORE, TRAIN, changed, native
 
 BASE: dict[str, Any] = {"resources": {"nodes": 2}, "data": TRAIN, "limits": {"runtime": "6h"}}
@@ -128,7 +129,7 @@ def test_no_override_breaks_the_rules_themselves(value: Any) -> None:
                 rules.problems({**form, key: {**form[key], below: value}})
 
 
-def _path(where: str) -> tuple[str | int, ...]:
+def _path(where: str) -> Path:
     """``a.b[1]`` as the path that is written so."""
     steps: list[str | int] = []
     for step in where.split("."):

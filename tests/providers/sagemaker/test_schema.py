@@ -19,13 +19,13 @@ from cloudtrain.providers import registry
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.sagemaker import schema
 from cloudtrain.providers.sagemaker.patterns import python_pattern
+from cloudtrain.spec.problems import Path
 from tests.providers.sagemaker.jobs import CPU, GPU, found, native_of
 
 SHAPES: Mapping[str, Any] = Loader().load_service_model("sagemaker", "service-2")["shapes"]
-Step = tuple[str | int, ...]
 
 
-def limits(name: str, path: Step = ()) -> Iterator[tuple[Step, str, Mapping[str, Any]]]:
+def limits(name: str, path: Path = ()) -> Iterator[tuple[Path, str, Mapping[str, Any]]]:
     """Every place below a shape, its shape's name and the shape."""
     shape = SHAPES[name]
     yield path, name, shape
@@ -41,7 +41,7 @@ def limits(name: str, path: Step = ()) -> Iterator[tuple[Step, str, Mapping[str,
 PLACES = [(path, shape) for path, _, shape in limits("CreateTrainingJobRequest") if path]
 
 
-def put(native: dict[str, Any], path: Step, value: Any) -> dict[str, Any]:
+def put(native: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
     """A copy with a value at a path, made where there is none."""
     changed = copy.deepcopy(native)
     holder: Any = changed
@@ -59,12 +59,12 @@ def put(native: dict[str, Any], path: Step, value: Any) -> dict[str, Any]:
     return changed
 
 
-def messages(native: Mapping[str, Any], path: Step) -> list[str]:
+def messages(native: Mapping[str, Any], path: Path) -> list[str]:
     return [problem.message for problem in schema.problems(native) if problem.path == path]
 
 
 @pytest.mark.parametrize(("path", "shape"), PLACES, ids=[".".join(map(str, path)) for path, _ in PLACES])
-def test_every_limit_of_the_model_is_kept(path: Step, shape: Mapping[str, Any]) -> None:
+def test_every_limit_of_the_model_is_kept(path: Path, shape: Mapping[str, Any]) -> None:
     native = native_of(GPU, data={"t": {"uri": "s3://bucket/x/"}})
     for value, limit in beyond(shape):
         told = messages(put(native, path, value), path)
@@ -106,7 +106,7 @@ def beyond(shape: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
     ("path", "most"),
     [(path, shape["max"]) for path, shape in PLACES if shape["type"] == "list" and "max" in shape and 0 not in path],
 )
-def test_lists_have_an_end(path: Step, most: int) -> None:
+def test_lists_have_an_end(path: Path, most: int) -> None:
     native = put(native_of(GPU), path, [{} for _ in range(most + 1)])
     assert f"{most + 1} entries, at most {most}" in messages(native, path)
 
@@ -159,7 +159,7 @@ def test_what_botocore_itself_refuses_is_refused(change: Any) -> None:
         (("InputDataConfig", 0, "InputMode"), "Fast", "FastFile"),
     ],
 )
-def test_the_nearest_name_is_told(path: Step, value: Any, near: str) -> None:
+def test_the_nearest_name_is_told(path: Path, value: Any, near: str) -> None:
     (told,) = messages(put(native_of(GPU), path, value), path)
     assert f"did you mean {near!r}" in told
 
@@ -182,7 +182,7 @@ def test_the_nearest_name_is_told(path: Step, value: Any, near: str) -> None:
         (("InputDataConfig", 0, "ChannelName"), "a b"),
     ],
 )
-def test_patterns_are_kept(path: Step, value: str) -> None:
+def test_patterns_are_kept(path: Path, value: str) -> None:
     (told,) = messages(put(native_of(GPU, tags={"a": "b"}), path, value), path)
     assert "must match" in told
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.azureml import form
-from cloudtrain.providers.azureml.reading import Path, fits
+from cloudtrain.providers.azureml.reading import fits
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.reading import section
-from cloudtrain.spec.problems import shown
+from cloudtrain.spec.problems import Path, shown
 
 _FORMS = "azureml:NAME:VERSION or azureml://registries/REGISTRY/environments/NAME/versions/VERSION"
 _CONDA = ("name", "channels", "dependencies", "variables", "prefix", "platforms")

@@ -7,10 +7,10 @@ from typing import Any
 
 from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.azureml import form
-from cloudtrain.providers.azureml.reading import Path, plain, sections
+from cloudtrain.providers.azureml.reading import plain, sections
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.reading import section
-from cloudtrain.spec.problems import shown
+from cloudtrain.spec.problems import Path, shown
 
 _MAPPINGS = (
     "tags", "properties", "environment_variables", "resources", "distribution", "inputs", "outputs", "limits",

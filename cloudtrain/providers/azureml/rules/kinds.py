@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from cloudtrain.errors import did_you_mean
-from cloudtrain.providers.azureml.reading import Path
 from cloudtrain.providers.base import NativeProblem
-from cloudtrain.spec.problems import shown
+from cloudtrain.spec.problems import Path, shown
 
 
 def whole(path: Path, value: Any, most: int, why: str = "") -> Iterator[NativeProblem]:

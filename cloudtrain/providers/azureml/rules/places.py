@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cloudtrain.providers.azureml import form
-from cloudtrain.providers.azureml.reading import Path, fits, plain, sections
+from cloudtrain.providers.azureml.reading import fits, plain, sections
 from cloudtrain.providers.azureml.rules.kinds import word
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.reading import section
-from cloudtrain.spec.problems import shown
+from cloudtrain.spec.problems import Path, shown
 
 
 def problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:

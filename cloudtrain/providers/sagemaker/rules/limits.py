@@ -8,6 +8,7 @@ from typing import Any
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.reading import section
 from cloudtrain.providers.sagemaker.wording import long_key, too_much
+from cloudtrain.spec.problems import Path
 
 _EVERY = "*"
 
@@ -55,7 +56,7 @@ def problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
                 yield NativeProblem((place, key), long_key(key, most))
 
 
-def _found(value: Any, steps: list[str], path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def _found(value: Any, steps: list[str], path: Path) -> Iterator[tuple[Path, Any]]:
     if not steps:
         yield path, value
         return

@@ -15,9 +15,7 @@ from cloudtrain.providers.vertex.environment import MOST as MOST_VARIABLES
 from cloudtrain.providers.vertex.environment import RESERVED
 from cloudtrain.providers.vertex.pools import LEAST_DISK, MOST_DISK
 from cloudtrain.providers.vertex.reading import environment, int64, named
-from cloudtrain.spec.problems import shown
-
-Path = tuple[str | int, ...]
+from cloudtrain.spec.problems import Path, shown
 
 TASKS = ("containerSpec", "pythonPackageSpec")
 MOST_POOLS = 4

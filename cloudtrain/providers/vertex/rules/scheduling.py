@@ -9,8 +9,7 @@ from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.reading import at, entries, section, text
 from cloudtrain.providers.vertex.reading import named, seconds
 from cloudtrain.providers.vertex.rules.pools import ACCELERATORS, AFFINITIES, REDUCTION_SERVER
-
-Path = tuple[str | int, ...]
+from cloudtrain.spec.problems import Path
 
 STRATEGIES: Mapping[int, str] = {1: "ON_DEMAND", 2: "LOW_COST", 3: "STANDARD", 4: "SPOT", 6: "FLEX_START"}
 _INSTEAD = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
