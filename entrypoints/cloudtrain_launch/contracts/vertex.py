@@ -18,8 +18,6 @@ from cloudtrain_launch.spec import LaunchSpec
 PORT = 2222
 """Of every replica, where CLUSTER_SPEC leaves it out."""
 WORKER_POOLS = ("workerpool0", "workerpool1")
-USAGE = 2
-"""Exit code of a replica that runs the training command where it does not belong."""
 
 
 def resolve(env: Mapping[str, str], _: LaunchSpec) -> Cluster:
@@ -78,8 +76,7 @@ def _rank(task: object, sizes: list[int]) -> int:
     if pool not in WORKER_POOLS:
         raise LaunchError(
             f"this replica is in {pool!r}, and only workerpool0 and workerpool1 train; "
-            "give the other pools a command of their own (a reduction server, for one)",
-            USAGE,
+            "give the other pools a command of their own (a reduction server, for one)"
         )
     place = WORKER_POOLS.index(pool)
     index = reading.whole(text, "CLUSTER_SPEC: task.index") if text.isdecimal() else -1

@@ -20,9 +20,8 @@ def _spec(cluster: object = TWO, task: object = {"type": "workerpool1", "index":
 
 @pytest.mark.parametrize("pool", ["workerpool2", "workerpool3", "chief", None])
 def test_a_replica_that_is_not_to_train(pool: str | None, tmp_path: Path) -> None:
-    with pytest.raises(LaunchError, match=f"this replica is in {pool!r}, and only workerpool0 and workerpool1") as info:
+    with pytest.raises(LaunchError, match=f"this replica is in {pool!r}, and only workerpool0 and workerpool1"):
         read("vertex-2", tmp_path, CLUSTER_SPEC=_spec(task={"type": pool, "index": 0}))
-    assert info.value.exit_code == 2
 
 
 @pytest.mark.parametrize(
