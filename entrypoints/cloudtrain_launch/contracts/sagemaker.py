@@ -27,7 +27,7 @@ OUR_CHANNELS = "cloudtrain_"
 def resolve(env: Mapping[str, str], _: LaunchSpec) -> Cluster:
     """The cluster as resourceconfig.json has it, the folders as they lie below the root."""
     root = places.root(env, places.OPT_ML)
-    source = os.path.join(root, "input", "config", "resourceconfig.json")
+    source = _config_path(root, "resourceconfig")
     resources = reading.json_file(source)
     hosts = in_rank_order(reading.list_of_names(resources.get("hosts"), f"{source}: hosts"))
     current = resources.get("current_host")
@@ -57,10 +57,19 @@ def in_rank_order(hosts: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _config_path(root: str, name: str) -> str:
+    return os.path.join(root, "input", "config", f"{name}.json")
+
+
+def _config(root: str, name: str) -> dict[str, Any]:
+    """A file that is there only for jobs that need it."""
+    path = _config_path(root, name)
+    return reading.json_file(path) if os.path.exists(path) else {}
+
+
 def _channels(root: str) -> dict[str, str]:
     """Name -> folder of every input channel but ours."""
-    path = os.path.join(root, "input", "config", "inputdataconfig.json")
-    names = reading.json_file(path) if os.path.exists(path) else {}
+    names = _config(root, "inputdataconfig")
     return {name: os.path.join(root, "input", "data", name) for name in names if not name.startswith(OUR_CHANNELS)}
 
 
@@ -80,9 +89,7 @@ def _results(root: str, env: Mapping[str, str]) -> dict[str, str]:
 
 def _checkpoints(root: str, env: Mapping[str, str]) -> str:
     """The folder that is kept in step with S3: LocalPath of the request's CheckpointConfig."""
-    path = os.path.join(root, "input", "config", "checkpointconfig.json")
-    config = reading.json_file(path) if os.path.exists(path) else {}
-    local = str(config.get("LocalPath") or f"{places.OPT_ML}/checkpoints").rstrip("/")
+    local = str(_config(root, "checkpointconfig").get("LocalPath") or f"{places.OPT_ML}/checkpoints").rstrip("/")
     return places.relocate(env, local)
 
 
@@ -115,9 +122,8 @@ def _expected(
 
 def _hyperparameters(root: str) -> dict[str, Any]:
     """Values are text in the file; some clients write them as JSON, others as they are."""
-    path = os.path.join(root, "input", "config", "hyperparameters.json")
-    given = reading.json_file(path) if os.path.exists(path) else {}
-    return {name: _decoded(value) for name, value in given.items() if not name.startswith("sagemaker_")}
+    given = _config(root, "hyperparameters").items()
+    return {name: _decoded(value) for name, value in given if not name.startswith("sagemaker_")}
 
 
 def _decoded(value: object) -> object:
