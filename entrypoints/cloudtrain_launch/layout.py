@@ -17,11 +17,16 @@ def code(folder: str) -> str:
     return os.path.join(folder, "code")
 
 
+def data_variable(channel: str) -> str:
+    """The variable that names a channel's folder."""
+    return f"CLOUDTRAIN_DATA_{channel.upper()}"
+
+
 def placed(cluster: Cluster, spec: LaunchSpec, folder: str) -> Cluster:
     """The cluster with folders for what is brought to this node first, and for what is taken from it last."""
     sources = {}
     for name, channel in spec.channels.items():
-        variable = f"CLOUDTRAIN_DATA_{name.upper()}"
+        variable = data_variable(name)
         if variable not in cluster.folders:
             raise LaunchError(f"the spec has a channel {name!r}, but {variable} is not set")
         if channel.get("mode") == "download" or channel.get("shard") == "by-object":

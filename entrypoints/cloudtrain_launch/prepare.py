@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from cloudtrain_launch import data, deliver, gib, requirements, secret_stores, unpack
+from cloudtrain_launch import data, deliver, gib, layout, requirements, secret_stores, unpack
 from cloudtrain_launch.cluster import Cluster, make_folders
 from cloudtrain_launch.spec import LaunchSpec
 
@@ -29,14 +29,10 @@ def run(env: Mapping[str, str], spec: LaunchSpec, cluster: Cluster, code: str) -
     deliver.check(cluster, env)
     secrets = secret_stores.read(env, cluster.provider)  # before the data: what fails at once is to fail at once
     network = gib.variables(env, spec.env) if cluster.provider == "vertex" else {}
-    for variable, source in cluster.sources.items():
-        channel = variable[len("CLOUDTRAIN_DATA_") :].lower()
-        shared_out = _channel(spec, channel).get("shard") == "by-object"
-        copied = _channel(spec, channel).get("mode") == "download"
-        part = (cluster.node, cluster.nodes) if shared_out else (0, 1)
-        data.bring(f"data.{channel}", source, cluster.folders[variable], part, copy=copied)
+    for name, channel in spec.channels.items():
+        variable = layout.data_variable(name)
+        if variable in cluster.sources:
+            part = (cluster.node, cluster.nodes) if channel.get("shard") == "by-object" else (0, 1)
+            copied = channel.get("mode") == "download"
+            data.bring(f"data.{name}", cluster.sources[variable], cluster.folders[variable], part, copy=copied)
     return {"env": {**network, **secrets}}
-
-
-def _channel(spec: LaunchSpec, name: str) -> Mapping[str, str]:
-    return next(channel for key, channel in spec.channels.items() if key.lower() == name)
