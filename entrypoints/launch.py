@@ -1,6 +1,6 @@
 """The first process of every node, on every cloud, in the emulator and in local mode.
 
-    find the cluster -> prepare the node -> start the workers -> watch -> report the end
+    find the cluster -> prepare the node -> start the workers -> watch -> deliver -> report the end
 
 The environment says which provider's contract holds (``CLOUDTRAIN_PROVIDER``) and where the job is
 (``CLOUDTRAIN_SPEC``, a JSON file: see ``cloudtrain_launch/spec.py``). Exit codes are in ``cloudtrain_launch/exits.py``.

@@ -26,7 +26,7 @@ def serve(sock: socket.socket, config_path: str, forked: bool) -> NoReturn:
     """Load torch, wait for the word to go, run the workers, tell the outcome.
 
     The word is ``{"nodes", "node", "processes", "run_id", "host", "port", "timeout", "env"}`` (the last for the
-    workers, beside what they inherit), the outcome ``{"kind": "outcome", "error": text or null}``; what happened to
+    workers, beside what they inherit), the outcome ``{"error": text or null}``; what happened to
     each worker its warden has told the launcher itself.
     """
     import torch.distributed.launcher.api  # noqa: F401 - the costly part, done while the nodes find each other
@@ -38,7 +38,7 @@ def serve(sock: socket.socket, config_path: str, forked: bool) -> NoReturn:
     word = json.loads(line)
     os.environ.update(word["env"])
     error = _run(word, config_path, forked)
-    sock.sendall(json.dumps({"kind": "outcome", "error": error}).encode() + b"\n")
+    sock.sendall(json.dumps({"error": error}).encode() + b"\n")
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

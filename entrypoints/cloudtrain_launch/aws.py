@@ -11,8 +11,8 @@ from cloudtrain_launch.errors import LaunchError
 def client(service: str, needed_for: str, env: Mapping[str, str], region: str = "") -> Any:
     """The client, which retries by itself. Raises LaunchError that says what it was needed for."""
     try:
-        import boto3  # type: ignore[import-not-found, unused-ignore]
-        from botocore.config import Config  # type: ignore[import-not-found, unused-ignore]
+        import boto3
+        from botocore.config import Config
     except ImportError as error:
         raise LaunchError(
             f"{needed_for}: this image has no boto3 ({error}); add boto3 to environment.requirements, or use an image "

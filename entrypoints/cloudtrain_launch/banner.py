@@ -24,8 +24,8 @@ def lines(cluster: Cluster, env: Mapping[str, str], workers: Mapping[str, str]) 
         f"interface {cluster.interface or 'the one that leads to the others'}, read from {cluster.read_from}"
     )
     secret = {*secret_stores.references(env), *environ.secrets(env)}
-    network = [f"{name}={value}" for name, value in sorted(workers.items()) if _NETWORK.fullmatch(name)]
-    yield "network: " + (" ".join(entry for entry in network if entry.partition("=")[0] not in secret) or "as it is")
+    shown = sorted(name for name in workers if _NETWORK.fullmatch(name) and name not in secret)
+    yield "network: " + (" ".join(f"{name}={workers[name]}" for name in shown) or "as it is")
     yield from _shared_memory("/dev/shm")
 
 
