@@ -10,10 +10,9 @@ import filecmp
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path, PurePath
+from pathlib import Path
 
-from cloudtrain.providers.base import NodeContract
-from cloudtrain.providers.local.rehearsal import Rehearsal
+from cloudtrain.providers.local.rehearsal import Rehearsal, inside
 from cloudtrain.providers.local.translate import Places
 
 _MOST_NOTES = 10
@@ -30,8 +29,9 @@ def collect(rehearsal: Rehearsal, places: Places) -> list[str]:
             place = next(path for path, lies in contract.places.items() if lies == what)
             root = rehearsal.root(node, places).resolve()
             source = root / place
+            laid = {path.as_posix() for path in inside(place, contract)}  # such as metrics
             if source.is_dir() and source.resolve() == source:
-                notes += _merge(source, _laid_in(place, contract), into[what], what, node, taken)
+                notes += _merge(source, laid, into[what], what, node, taken)
             elif os.path.lexists(source):
                 notes.append(f"{what} of node {node} is no folder of the node's any more, and stays as it is: {source}")
     left_out = len(notes) - _MOST_NOTES
@@ -69,12 +69,6 @@ def _files(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         links = [name for name in folders if Path(parent, name).is_symlink()]
         yield from (Path(parent, name) for name in sorted([*names, *links]))
-
-
-def _laid_in(place: str, contract: NodeContract) -> set[str]:
-    """The contract's own folders inside this one, such as metrics."""
-    paths = map(PurePath, contract.places)
-    return {path.relative_to(place).as_posix() for path in paths if PurePath(place) in path.parents}
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from cloudtrain.bundle import Bundle
 from cloudtrain.providers.base import NodeContract
 from cloudtrain.providers.local.links import lay, lay_share, objects_of, too_few
-from cloudtrain.providers.local.rehearsal import Rehearsal
+from cloudtrain.providers.local.rehearsal import Rehearsal, field, inside
 from cloudtrain.providers.local.translate import LocalRequest, Places
 from cloudtrain.providers.shipping import SPEC, write_code, write_spec
 from cloudtrain.runs.folder import write_json
@@ -57,9 +57,9 @@ class _Containers:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
         for name, what in sorted(contract.places.items()):  # a folder before what lies in it
-            self._lay(node, root / name, what.lower(), _inside(name, contract))
+            self._lay(node, root / name, what.lower(), inside(name, contract))
 
-    def _lay(self, node: int, place: Path, what: str, inside: list[PurePath]) -> None:
+    def _lay(self, node: int, place: Path, what: str, taken: list[PurePath]) -> None:
         source = self._sources.get(what)
         if source is None or what in self._rehearsal.own_disk:
             place.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ class _Containers:
         elif what == "spec" and place.name == SPEC:
             lay(place, source / SPEC)
         elif what == "code" or what.startswith("data:"):  # nobody writes there, so it may be a folder of links
-            lay(place, source, inside)
+            lay(place, source, taken)
         else:
             lay(place, source)
 
@@ -80,7 +80,7 @@ class _Containers:
             yield from too_few(what.partition(":")[2], len(objects), len(self._rehearsal.contracts))
         laid = {what for what in self._rehearsal.contracts[0].places.values() if what.lower() not in self._sources}
         for what in sorted(laid):
-            yield f"{what.replace(':', '.')} comes from overrides and is an empty folder here"
+            yield f"{field(what)} comes from overrides and is an empty folder here"
 
 
 def _sources(places: Places) -> Iterator[tuple[str, Path]]:
@@ -96,9 +96,3 @@ def _sources(places: Places) -> Iterator[tuple[str, Path]]:
     }.items()
     yield from ((f"output:{name.lower()}", path) for name, path in places.outputs.items())
     yield from ((f"data:{name.lower()}", path) for name, path in places.data.items())
-
-
-def _inside(name: str, contract: NodeContract) -> list[PurePath]:
-    """The places inside this one, seen from it."""
-    paths = map(PurePath, contract.places)
-    return [path.relative_to(name) for path in paths if PurePath(name) in path.parents]

@@ -129,17 +129,24 @@ def _refuse_tangled(job: Job, options: LocalOptions, contract: NodeContract) -> 
             )
     placed = [(PurePath(path), what) for path, what in contract.places.items()]
     for path, what in placed:
-        inside = next((other for place, other in placed if path in place.parents), None)
-        if inside and what.startswith(("checkpoints", "output:")):
+        within = next((other for place, other in placed if path in place.parents), None)
+        if within and what.startswith(("checkpoints", "output:")):
             raise SpecError(
-                f"{_field(inside)} lies inside {_field(what)} there, which a run on this machine cannot imitate",
+                f"{field(within)} lies inside {field(what)} there, which a run on this machine cannot imitate",
                 hint="give the two places of their own",
             )
 
 
-def _field(what: str) -> str:
+def field(what: str) -> str:
+    """What lies somewhere, as the job file calls it: ``outputs.NAME`` for ``output:NAME``."""
     kind, _, name = what.partition(":")
-    return f"{ {'data': 'data', 'output': 'outputs'}.get(kind, kind) }.{name}" if name else kind
+    return f"{'outputs' if kind == 'output' else kind}.{name}" if name else kind
+
+
+def inside(place: str, contract: NodeContract) -> list[PurePath]:
+    """The contract's places inside this one, seen from it."""
+    paths = map(PurePath, contract.places)
+    return [path.relative_to(place) for path in paths if PurePath(place) in path.parents]
 
 
 def _notes(job: Job, request: Request, stood_in: list[str]) -> Iterator[str]:
