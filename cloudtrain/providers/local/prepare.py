@@ -1,6 +1,6 @@
 """What comes before a local run: everything that can be found wrong, then the run's folder filled.
 
-``Ready.of`` looks and makes nothing; the functions below it write, and what they wrote is the run's own folder.
+``Ready.of`` looks and makes nothing; ``share_out_objects`` writes into the run's own folder.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ def _notes(job: Job, options: LocalOptions) -> Iterator[str]:
         "tags": job.tags or None,
     }
     if options.as_:
-        unused = {name: unused[name] for name in ("environment.requirements",)}  # the others are in its request
+        unused = {"environment.requirements": environment.requirements}  # the others are in its request
     else:
         unused.update({f"data.{name}.mode": channel.mode for name, channel in job.data.items()})
     names = [name for name, value in unused.items() if value is not None]
