@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import select
 import socket
 import socketserver
@@ -156,18 +157,19 @@ def test_the_wrong_number_of_nodes(provider: str, make: Make) -> None:
     job.write(nodes=3)
     node = job.start(1)
     assert node.end() == (1 if provider == "vertex" else 125)
-    assert "3" in node.err and " 2" in node.err and len(node.err.splitlines()) == 1
+    assert re.search(r" asks for 3 nodes, but .* names 2\n\Z| nodes is 3, but WORLD_SIZE says 2\b", node.err)
+    assert len(node.err.splitlines()) == 1
     assert node.out == ""
 
 
-@pytest.mark.parametrize(("pool", "code"), [("workerpool2", 1), ("workerpool9", 1)])
-def test_a_vertex_replica_that_is_not_to_train(pool: str, code: int, make: Make) -> None:
+@pytest.mark.parametrize("pool", ["workerpool2", "workerpool9"])
+def test_a_vertex_replica_that_is_not_to_train(pool: str, make: Make) -> None:
     job = make("vertex")
     job.write()
     spec = json.loads(job.environment(1, {})["CLUSTER_SPEC"])
     spec["task"]["type"] = pool
     node = job.start(1, changed={"CLUSTER_SPEC": json.dumps(spec)})
-    assert node.end() == code
+    assert node.end() == 1
     assert node.err.startswith(f"cloudtrain launch: this replica is in '{pool}', and only workerpool0 and workerpool1")
 
 
