@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.entrypoints.clouds.nodes import CloudJob
-from tests.entrypoints.prepare.server import Server, serving
 from tests.local.project import Project
 
 Make = Callable[..., CloudJob]
@@ -35,10 +34,3 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
             for job in jobs:
                 job.project.kill_left_over()
                 job.stop()
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
-    with serving() as server:
-        yield server

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.entrypoints.launch.nodes import Job
+from cloudtrain_launch import processes
+from tests.entrypoints.launch.nodes import Job, Node
 
 HELLO = """
 import json, os, pathlib, sys
@@ -169,6 +170,12 @@ class CloudJob(Job):
 
 
 FOLDERS = {"CHECKPOINT_DIR": "checkpoints", "MODEL_DIR": "model", "OUTPUT_DIR": "output", "METRICS_DIR": "metrics"}
+
+
+def is_prepared(node: Node) -> bool:
+    """Whether torch elastic's agent runs; the node has tried to reach node 0 before that."""
+    commands = [Path(f"/proc/{pid}/cmdline") for pid in processes.descendants(node.process.pid)]
+    return any(b"cloudtrain_launch.agent" in command.read_bytes() for command in commands if command.exists())
 
 
 def packed(files: Mapping[str, str]) -> bytes:

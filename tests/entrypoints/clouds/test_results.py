@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import shutil
 import signal
@@ -11,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cloudtrain_launch import processes
 from tests.entrypoints.clouds.conftest import Make
-from tests.entrypoints.clouds.nodes import CloudJob
+from tests.entrypoints.clouds.nodes import CloudJob, is_prepared
 from tests.entrypoints.prepare.server import Answer, Server
 from tests.local.project import may_isolate, require
 
@@ -182,16 +180,10 @@ def test_a_container_that_is_started_once_more_while_node_0_is_on_its_way_out(ma
     assert other.end() == 143, job.said
     (job.folder / "once-more").touch()
     again = job.start(1)
-    again.wait_for(lambda: _is_prepared(again.process.pid))
+    again.wait_for(lambda: is_prepared(again))
     (job.folder / "enough").touch()
     assert head.end() == 143, job.said
     assert [job.start(0).end(), again.end()] == [0, 0], job.said
-
-
-def _is_prepared(launcher: int) -> bool:
-    """Whether torch elastic's agent runs; the node has tried to reach node 0 before that."""
-    commands = [Path(f"/proc/{pid}/cmdline") for pid in processes.descendants(launcher)]
-    return any(b"cloudtrain_launch.agent" in command.read_bytes() for command in commands if command.exists())
 
 
 def _up(job: CloudJob, ranks: int = 2) -> None:
@@ -350,6 +342,6 @@ def test_codes_that_vertex_would_take_for_a_passing_fault(provider: str, how: st
     job = make(provider, count=1)
     job.write(f"import os, signal\n{how}\n", processes_per_node=1)
     assert job.run() == [code], job.said
-    original = json.loads((job.folder / "node-0/report.json").read_text())["exit_code"]
+    original = job.nodes[0].report["exit_code"]
     told = f"cloudtrain launch: leaves with 1 instead of {original}, for which vertex would run the whole job again\n"
     assert (told in job.said) is (code == 1)

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import urllib.parse
+from pathlib import Path
 
 import pytest
 
@@ -303,17 +304,12 @@ def test_an_arn_of_something_else(server: Server) -> None:
     assert server.asked == []
 
 
-def test_an_image_without_boto3(server: Server, tmp_path: object) -> None:
-    said = _aws(server, {"A": "team/wandb"}, PYTHONPATH=_without_boto3(str(tmp_path)))
+def test_an_image_without_boto3(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "boto3.py").write_text("raise ModuleNotFoundError(\"No module named 'boto3'\")\n")
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    said = _aws(server, {"A": "team/wandb"}, PYTHONPATH=os.pathsep.join(paths))
     assert said.startswith("LaunchError secret A (team/wandb): this image has no boto3 (")
     assert "add boto3 to environment.requirements" in said
-
-
-def _without_boto3(folder: str) -> str:
-    """A folder that makes ``import boto3`` fail as where it is not installed."""
-    with open(os.path.join(folder, "boto3.py"), "w") as file:  # noqa: PTH118, PTH123
-        file.write("raise ModuleNotFoundError(\"No module named 'boto3'\")\n")
-    return os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH", "")])])
 
 
 def test_a_value_that_was_given_is_not_asked_for(server: Server) -> None:
