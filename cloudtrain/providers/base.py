@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cloudtrain.providers.identity import code_digest
+from cloudtrain.spec.problems import JobFileError, dotted, problem_at
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.settings import Settings
-    from cloudtrain.spec.problems import Path, Problem
+    from cloudtrain.spec.problems import Path
 
 Support = Literal["native", "launcher", "client", "refused"]
 """native: a field of the request. launcher: done by launch.py on the node. client: kept by cloudtrain while it follows
@@ -96,8 +97,6 @@ class NativeProblem(NamedTuple):
     """What is wrong, with the limit, and what would be right."""
 
     def __str__(self) -> str:
-        from cloudtrain.spec.problems import dotted
-
         return f"{dotted(self.path)}: {self.message}" if self.path else self.message
 
 
@@ -135,8 +134,7 @@ def at_value(path: Path, given: object, provider: str) -> Path:
     return (*path, provider) if isinstance(given, Mapping) else path
 
 
-def problems_at(job: Job, found: Iterable[tuple[Path, str]]) -> list[Problem]:
-    """Problems of the job, each at its place in the job file."""
-    from cloudtrain.spec.problems import problem_at
-
-    return [job.placed(problem_at(path, message)) for path, message in found]
+def refuse(job: Job, found: Iterable[tuple[Path, str]]) -> None:
+    """Raises JobFileError with all that was found, each at its place in the job file; nothing where there is none."""
+    if problems := [job.placed(problem_at(path, message)) for path, message in found]:
+        raise JobFileError(problems)

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.providers.base import problems_at
+from cloudtrain.providers.base import refuse
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -34,10 +34,7 @@ def overridden(job: Job, provider: Provider, made: Mapping[str, Any], owned: Own
     merged = _merged(made, overrides, ("overrides", provider), found)
     if overrides and not found:
         found += owned(made, merged)
-    if found:
-        from cloudtrain.spec.problems import JobFileError
-
-        raise JobFileError(problems_at(job, found))
+    refuse(job, found)
     return merged
 
 

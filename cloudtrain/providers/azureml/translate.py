@@ -26,12 +26,11 @@ from cloudtrain.providers.azureml.image import environment_of, image_of
 from cloudtrain.providers.azureml.ownership import ownership_problems
 from cloudtrain.providers.azureml.secret import secret_notes, secret_problems
 from cloudtrain.providers.azureml.tags import tag_problems, tags_of
-from cloudtrain.providers.base import Context, Request, Shipped, problems_at
+from cloudtrain.providers.base import Context, Request, Shipped, refuse
 from cloudtrain.providers.features import refusals
 from cloudtrain.providers.identity import fingerprint, native_name
 from cloudtrain.providers.nodes import FINGERPRINT, launch_spec, launcher_channels
 from cloudtrain.providers.overrides import overridden
-from cloudtrain.spec.problems import JobFileError
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -48,8 +47,7 @@ def translate(job: Job, context: Context) -> Request:
     """The request of one attempt. Raises JobFileError with all that Azure ML or cloudtrain refuses."""
     machine = machine_of(job, context)
     image = image_of(job, machine)
-    if problems := problems_at(job, _problems(job, context, machine, image)):
-        raise JobFileError(problems)
+    refuse(job, _problems(job, context, machine, image))
     spec = launch_spec(job, context, channels=launcher_channels(job, downloads=False))
     made = _native(job, context, machine, image)
     native = overridden(job, "azureml", made, ownership_problems)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.providers.base import Chosen, Request, Shipped, problems_at
+from cloudtrain.providers.base import Chosen, Request, Shipped, refuse
 from cloudtrain.providers.features import refusals
 from cloudtrain.providers.identity import fingerprint, native_name
 from cloudtrain.providers.machine import machine_for, network_choices
@@ -40,7 +40,6 @@ from cloudtrain.providers.sagemaker.volumes import (
     volume_notes,
     volume_problems,
 )
-from cloudtrain.spec.problems import JobFileError
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -55,14 +54,12 @@ def translate(job: Job, context: Context) -> Request:
     """The request for one attempt. Raises JobFileError with all that SageMaker cannot do."""
     machine = machine_for(job, "sagemaker")
     image = image_of(job, context.settings["region"], machine)
-    if found := list(_problems(job, context, machine, image)):
-        raise JobFileError(problems_at(job, found))
+    refuse(job, _problems(job, context, machine, image))
     places = places_of(job, context)
     spec = launch_spec(job, context, channels={})
     made = _training_job(job, context, machine, image, places)
     native = overridden(job, "sagemaker", made, ownership_problems)
-    if found := list(isolation_problems(job, native)):
-        raise JobFileError(problems_at(job, found))
+    refuse(job, isolation_problems(job, native))
     return Request(
         provider="sagemaker",
         name=native_name(context.run_id, context.attempt),

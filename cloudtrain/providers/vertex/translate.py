@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.providers.base import Chosen, Context, Request, Shipped, problems_at
+from cloudtrain.providers.base import Chosen, Context, Request, Shipped, refuse
 from cloudtrain.providers.features import refusals
 from cloudtrain.providers.identity import fingerprint, native_name
 from cloudtrain.providers.machine import Machine, machine_for, network_choices
@@ -32,7 +32,6 @@ from cloudtrain.providers.vertex.pools import LEAST_DISK, accelerator_problems, 
 from cloudtrain.providers.vertex.reading import environment
 from cloudtrain.providers.vertex.scheduling import DEFAULT_RUNTIME, repeat_notes, runtime_problems, scheduling_of
 from cloudtrain.providers.vertex.secret import secret_problems
-from cloudtrain.spec.problems import JobFileError
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -48,9 +47,7 @@ def translate(job: Job, context: Context) -> Request:
     """The CustomJob for one attempt of ``job``. Raises JobFileError with all that Vertex AI cannot do."""
     machine = machine_for(job, "vertex")
     image = image_of(job, context.settings["region"], machine)
-    found = [*_problems(job, context, machine), *image.problems]
-    if found:
-        raise JobFileError(problems_at(job, found))
+    refuse(job, (*_problems(job, context, machine), *image.problems))
     places = places_of(job, context)
     spec = launch_spec(job, context, channels=launcher_channels(job, downloads=True))
     native = overridden(job, "vertex", _custom_job(job, context, machine, image.uri, places), ownership_problems)
