@@ -26,8 +26,8 @@ def serve(sock: socket.socket, config_path: str, forked: bool) -> NoReturn:
     """Load torch, wait for the word to go, run the workers, tell the outcome.
 
     The word is ``{"nodes", "node", "processes", "run_id", "host", "port", "timeout", "env"}`` (the last for the
-    workers, beside what they inherit), the outcome ``{"error": text or null}``; what happened to
-    each worker its warden has told the launcher itself.
+    workers, beside what they inherit), the outcome ``{"error": text or null}``; what happened to each worker
+    its warden has told the launcher itself.
     """
     import torch.distributed.launcher.api  # noqa: F401 - the costly part, done while the nodes find each other
 
