@@ -66,3 +66,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``", did you mean 'nodes'?"`` or an empty string, to be put behind a message."""
     name = nearest(word, known)
     return f", did you mean {name!r}?" if name else ""
+
+
+def either(names: Iterable[str]) -> str:
+    """``a``, ``a or b``, ``a, b or c``."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last

@@ -86,9 +86,3 @@ def unsure(instance: Instance, cuda: str) -> str | None:
             "whether this image's build has it is not known"
         )
     return None
-
-
-def either(names: list[str]) -> str:
-    """``a``, ``a or b``, ``a, b or c``."""
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else last

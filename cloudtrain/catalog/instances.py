@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from cloudtrain.catalog.accelerators import meant
 from cloudtrain.catalog.tables import CLOUDS, Row, number, rows
+from cloudtrain.errors import either
 
 _LEAST_VCPUS = 4
 """For a node with accelerators. Google warns of smaller hosts: agents take up to 40 % of the memory, logs may stop."""
@@ -168,9 +169,9 @@ def _what_there_is(provider: str, accelerator: str, count: int, processes: int, 
         elsewhere = f" ({' and '.join(others)} {'has' if len(others) == 1 else 'have'})" if others else ""
         known = dict.fromkeys(row.accelerator for row in _of(provider) if row.purpose == "gpu" and row.accelerator)
         return f"{provider} has no {accelerator}{elsewhere}; it has {', '.join(known)}"
-    sizes = dict.fromkeys(row.accelerators for row in having)
+    sizes = either(dict.fromkeys(str(row.accelerators) for row in having))
     most = max(having, key=lambda row: row.accelerators)  # the smallest of them, as they are sorted
-    text = f"{provider} has {accelerator} {_either(sizes)} per node ({most.name})"
+    text = f"{provider} has {accelerator} {sizes} per node ({most.name})"
     if count > most.accelerators:
         return f"{text}; {count} is too many"
     return f"{text}; none has a vCPU for each of {processes} processes"
@@ -184,8 +185,3 @@ def _not_on_demand(best: Instance, fitting: list[Instance]) -> str:
 
 def _has(row: Instance) -> str:
     return f"{row.accelerators} x {row.accelerator}"
-
-
-def _either(sizes: dict[int, None]) -> str:
-    *first, last = map(str, sizes)
-    return f"{', '.join(first)} or {last}" if first else last

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudtrain.catalog.images import OWN, Image, NoImage, either, is_meant, too_old_or_new, unsure, version
+from cloudtrain.catalog.images import OWN, Image, NoImage, is_meant, too_old_or_new, unsure, version
 from cloudtrain.catalog.tables import Row, rows
-from cloudtrain.errors import did_you_mean
+from cloudtrain.errors import did_you_mean, either
 
 if TYPE_CHECKING:
     from cloudtrain.catalog.instances import Instance

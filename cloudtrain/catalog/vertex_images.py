@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudtrain.catalog.images import Image, NoImage, either, too_old_or_new, version
+from cloudtrain.catalog.images import Image, NoImage, too_old_or_new, version
 from cloudtrain.catalog.tables import Row, rows
+from cloudtrain.errors import either
 
 if TYPE_CHECKING:
     from cloudtrain.catalog.instances import Instance
