@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
+from cloudtrain.catalog.tables import CLOUDS
 from cloudtrain.errors import SpecError, did_you_mean
 from cloudtrain.providers.features import client_notes, in_order, shared_notes
 from cloudtrain.spec.problems import shown
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from cloudtrain.providers.base import Capability, Context, Export, NativeCheck, NodeContract, Request
     from cloudtrain.spec.fields import Provider
 
-NAMES = ("sagemaker", "vertex", "azureml")
+NAMES = CLOUDS
 EXTRAS: Mapping[str, str] = {name: f"pip install 'cloudtrain[{name}]'" for name in NAMES}
 
 
