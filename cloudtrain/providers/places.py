@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Places(NamedTuple):
-    """Where the files of a run lie in a bucket: URIs of folders, each with a slash at its end."""
+    """Where the files of a run lie in a store: URIs of folders, each with a slash at its end."""
 
     code: str
     """Shared by all runs with equal code."""
@@ -31,9 +31,9 @@ class Places(NamedTuple):
         return f"{self.run}spec/"
 
 
-def places_in_bucket(job: Job, context: Context, provider: Provider, scheme: str) -> Places:
-    """Those of ``job``, which has been checked."""
-    root = f"{scheme}{context.settings['bucket']}/{context.settings['prefix']}"
+def places_in(store: str, job: Job, context: Context, provider: Provider) -> Places:
+    """Those of ``job``, which has been checked. ``store``: URI of a bucket or datastore, with no slash at its end."""
+    root = f"{store}/{context.settings['prefix']}"
     run = f"{root}/runs/{context.run_id}/"
     kept = job.checkpoint.uri_for(provider)
     # Whatever lies in the folder is what a job goes on from, wanted or not: so every run has one of its own.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cloudtrain.providers.azureml.form import DATASTORE_PATH, INPUT_FORMS, INPUT_PATH, OUTPUT_FORM
 from cloudtrain.providers.azureml.reading import fits
 from cloudtrain.providers.base import at_value
-from cloudtrain.providers.places import output_places, unusable_places
+from cloudtrain.providers.places import output_places, places_in, unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -51,12 +51,10 @@ def outputs_of(job: Job, context: Context) -> dict[str, Any]:
 
     ./outputs would be uploaded too, but it is not brought back after a restart.
     """
-    root = f"azureml://datastores/{context.settings['datastore']}/paths/{context.settings['prefix']}"
-    run = f"{root}/runs/{context.run_id}/"
-    ours = {name: f"{run}{folder}/" for name, (_, folder) in FOLDERS.items()}
-    if kept := job.checkpoint.uri_for("azureml"):
-        ours["cloudtrain_checkpoint"] = f"{kept.rstrip('/')}/{context.run_id}/"
-    named = output_places(job, "azureml", run)
+    places = places_in(f"azureml://datastores/{context.settings['datastore']}/paths", job, context, "azureml")
+    ours = {name: f"{places.run}{folder}/" for name, (_, folder) in FOLDERS.items()}
+    ours["cloudtrain_checkpoint"] = places.checkpoints
+    named = output_places(job, "azureml", places.run)
     return {name: {"type": "uri_folder", "path": path, "mode": "rw_mount"} for name, path in {**ours, **named}.items()}
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cloudtrain.providers.places import Places, places_in_bucket, unusable_places
+from cloudtrain.providers.places import Places, places_in, unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _BUCKET = r"[A-Za-z0-9]([A-Za-z0-9._-]{,253}[A-Za-z0-9])?"  # capitals and _ are
 
 def places_of(job: Job, context: Context) -> Places:
     """Where this run's files lie. The job has been checked."""
-    return places_in_bucket(job, context, "sagemaker", SCHEME)
+    return places_in(f"{SCHEME}{context.settings['bucket']}", job, context, "sagemaker")
 
 
 def folder(uri: str) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cloudtrain.providers.places import Places, output_places, places_in_bucket, unusable_places
+from cloudtrain.providers.places import Places, output_places, places_in, unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _BUCKET = re.compile(r"[a-z0-9]([a-z0-9._-]{,220}[a-z0-9])?")
 
 def places_of(job: Job, context: Context) -> Places:
     """Where this run's files lie. The job has been checked."""
-    return places_in_bucket(job, context, "vertex", SCHEME)
+    return places_in(f"{SCHEME}{context.settings['bucket']}", job, context, "vertex")
 
 
 def mounted(uri: str) -> str:
@@ -51,11 +51,10 @@ def folder_variables(job: Job, places: Places) -> dict[str, str]:
 
 def place_problems(job: Job) -> Iterator[tuple[Path, str]]:
     """Data, outputs and checkpoints that have no place here, or none that a node could open."""
-    example = f"{SCHEME}bucket/folder/"
-    return unusable_places(job, "vertex", example, lambda uri, writes: flaw_of(uri, writes=writes))
+    return unusable_places(job, "vertex", f"{SCHEME}bucket/folder/", flaw_of)
 
 
-def flaw_of(uri: str, *, writes: bool = False) -> str | None:
+def flaw_of(uri: str, written: bool) -> str | None:
     """Why a node could not open ``uri`` as a folder; None if it could."""
     if not uri.startswith(SCHEME):
         mounted_form = f", such as {SCHEME}{uri[len(MOUNT) :]}" if uri.startswith(MOUNT) else ""
@@ -68,6 +67,6 @@ def flaw_of(uri: str, *, writes: bool = False) -> str | None:
         return f"{shown(uri)} has an empty, . or .. step, which a mounted bucket cannot show"
     if "*" in path:
         return f"{shown(uri)} must name one folder: * is not expanded"
-    if writes and ":" in path:
+    if written and ":" in path:
         return f"{shown(uri)} must hold no colon: files are written below it, and paths with colons break many tools"
     return None

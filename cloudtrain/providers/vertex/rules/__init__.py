@@ -90,7 +90,7 @@ def _network_problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
 
 def _output_problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
     prefix = at(native, "jobSpec", "baseOutputDirectory", "outputUriPrefix")
-    if isinstance(prefix, str) and (flaw := flaw_of(prefix, writes=True)):
+    if isinstance(prefix, str) and (flaw := flaw_of(prefix, written=True)):
         yield NativeProblem(("jobSpec", "baseOutputDirectory", "outputUriPrefix"), flaw)
     board = text(native, "jobSpec", "tensorboard")
     if not board:
