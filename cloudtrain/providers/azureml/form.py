@@ -45,7 +45,6 @@ ENVIRONMENT = (
     rf"|azureml:{_ASSET}[:@][A-Za-z0-9._-]+|azureml:/subscriptions/.+"
 )
 """A registered environment. Without a version or a label the vendor's client refuses it, but only when it sends."""
-IMAGE = r"[A-Za-z0-9][A-Za-z0-9._-]*(?::[0-9]+)?(?:/[a-z0-9._-]+)*(?::[\w.-]{1,128})?(?:@sha256:[0-9a-f]{64})?"
 VAULT_SECRET = (
     r"https://[A-Za-z][A-Za-z0-9-]{1,22}[A-Za-z0-9]\.(?:vault\.azure\.(?:net|cn)|vault\.usgovcloudapi\.net)"
     r"/secrets/[A-Za-z0-9-]{1,127}(?:/[0-9a-f]{32})?"

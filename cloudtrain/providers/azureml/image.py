@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.providers.azureml.form import ENVIRONMENT, IMAGE
+from cloudtrain.providers.azureml.form import ENVIRONMENT
 from cloudtrain.providers.azureml.reading import fits
-from cloudtrain.providers.image import Image, image_of_catalogue, refused_image, unchecked_torch
+from cloudtrain.providers.image import Image, image_of_catalogue, is_reference, refused_image, unchecked_torch
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def environment_of(image: Image) -> str | dict[str, Any]:
 
 def _named(job: Job, name: str) -> Image:
     uri = f"{_REGISTERED}{name}" if fits(_CURATED, name) else name
-    if not fits(ENVIRONMENT if uri.startswith(_REGISTERED) else IMAGE, uri):
+    if not (fits(ENVIRONMENT, uri) if uri.startswith(_REGISTERED) else is_reference(uri)):
         text = (
             f"{shown(name)} is neither a container image nor an environment such as azureml:NAME:VERSION or "
             "azureml://registries/azureml/environments/NAME/versions/VERSION"

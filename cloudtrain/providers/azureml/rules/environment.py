@@ -9,6 +9,7 @@ from cloudtrain.errors import did_you_mean
 from cloudtrain.providers.azureml import form
 from cloudtrain.providers.azureml.reading import fits
 from cloudtrain.providers.base import NativeProblem
+from cloudtrain.providers.image import is_reference
 from cloudtrain.providers.reading import section
 from cloudtrain.spec.problems import Path, shown
 
@@ -49,7 +50,7 @@ def _image(environment: Mapping[str, Any]) -> Iterator[NativeProblem]:
     image = environment.get("image")
     if (image is None) == (environment.get("build") is None):
         yield NativeProblem(("environment",), "must have an image or a build, exactly one of them")
-    elif image is not None and not fits(form.IMAGE, image):
+    elif image is not None and not (isinstance(image, str) and is_reference(image)):
         text = f"must be a container image such as repo/name:tag, not {shown(image)}"
         yield NativeProblem(("environment", "image"), text)
 
