@@ -22,6 +22,8 @@ promise nothing, so the workers are to be done within what a container usually g
 START_TIMEOUT_SECONDS = 1800.0
 """For all nodes to connect: clouds start them minutes apart (Google's own recipes wait for tens of minutes)."""
 
+SECRET = "CLOUDTRAIN_SECRETREF_"
+"""How the variables begin that name secrets; the secret's own name follows."""
 FINGERPRINT = "CLOUDTRAIN_FINGERPRINT"
 """The variable that holds what ``identity.fingerprint`` says of the request without it, overrides included."""
 
@@ -69,7 +71,7 @@ def node_variables(
     own: folders, account, what the machine's network wants. The job's variables win over those.
     """
     references = {
-        f"CLOUDTRAIN_SECRETREF_{name}": reference
+        f"{SECRET}{name}": reference
         for name, reference in job.environment.secrets_for(provider).items()
         if reference is not None
     }

@@ -17,6 +17,7 @@ from cloudtrain.providers.azureml.form import REFERENCE
 from cloudtrain.providers.azureml.reading import cluster, is_spot, nodes, plain
 from cloudtrain.providers.base import NodeContract
 from cloudtrain.providers.reading import at, section
+from cloudtrain.providers.shipping import SPEC
 
 if TYPE_CHECKING:
     from cloudtrain.providers.base import Request
@@ -41,7 +42,7 @@ def node_contract(request: Request, node: int) -> NodeContract:
             **dict(_given_by_command(request.native["command"], folders)),
         },
         files={},
-        places={work: "code", f"{work}/spec.json": "spec"} | dict(_places(request.native, folders)),
+        places={work: "code", f"{work}/{SPEC}": "spec"} | dict(_places(request.native, folders)),
     )
 
 

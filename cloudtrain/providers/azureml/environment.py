@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 from cloudtrain.providers.base import Chosen
 from cloudtrain.providers.machine import network_choices, network_of
 from cloudtrain.providers.nodes import node_variables
+from cloudtrain.providers.shipping import ARCHIVE, SPEC
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.providers.base import Context
     from cloudtrain.providers.machine import Machine
     from cloudtrain.spec.problems import Path
-
-SPEC_FILE = "spec.json"
-ARCHIVE = "code.tar.gz"
-"""Both as the command sees them: the snapshot is its working directory."""
 
 _MOUNTS = {
     "DATASET_MOUNT_ATTRIBUTE_CACHE_TTL": (
@@ -30,8 +27,9 @@ _MOUNTS = {
 
 def variables_of(job: Job, context: Context, machine: Machine) -> dict[str, str]:
     """All but the fingerprint. The job's own win over what the machine's network and the mounts want."""
+    # The snapshot, in which both lie, is the working directory of the command.
     wanted = {name: value for name, (value, _) in _MOUNTS.items()} | network_of(job, machine)
-    return node_variables(job, context, "azureml", spec=SPEC_FILE, code=ARCHIVE, further=wanted)
+    return node_variables(job, context, "azureml", spec=SPEC, code=ARCHIVE, further=wanted)
 
 
 def variable_choices(job: Job, machine: Machine) -> Iterator[Chosen]:

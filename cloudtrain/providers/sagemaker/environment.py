@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cloudtrain.providers.machine import network_of
-from cloudtrain.providers.nodes import FINGERPRINT, node_variables
+from cloudtrain.providers.nodes import FINGERPRINT, SECRET, node_variables
 from cloudtrain.providers.places import output_places
 from cloudtrain.providers.sagemaker.places import ARCHIVE, SPEC, folder, places_of
 
@@ -26,7 +26,6 @@ LONGEST = 512
 REGION = "CLOUDTRAIN_SAGEMAKER_REGION"
 """Where the job runs. The request itself does not say; AWS_REGION in the container is seen, but not documented."""
 OUTPUT = "CLOUDTRAIN_OUTPUT_"
-_SECRET = "CLOUDTRAIN_SECRETREF_"
 
 
 def environment_of(job: Job, context: Context, machine: Machine) -> dict[str, str]:
@@ -44,7 +43,7 @@ def environment_problems(job: Job, context: Context, machine: Machine) -> Iterat
         if problem := _too_long(f"{OUTPUT}{name}") or _too_long(folder(uri)):
             yield ("outputs", name), f"{problem}, where it is a variable of the container"
     for name in job.environment.secrets:
-        if problem := _too_long(f"{_SECRET}{name}"):
+        if problem := _too_long(f"{SECRET}{name}"):
             yield ("environment", "secrets", name), f"{problem}, where it is a variable of the container"
     for name, value in job.environment.env.items():
         if problem := _too_long(name) or _too_long(value):

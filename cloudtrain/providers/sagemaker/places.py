@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from cloudtrain.providers import shipping
 from cloudtrain.providers.places import Places, places_in, unusable_places
 from cloudtrain.spec.problems import shown
 
@@ -26,8 +27,8 @@ OURS = "cloudtrain_"
 CODE_CHANNEL = f"{OURS}code"
 SPEC_CHANNEL = f"{OURS}spec"
 LAUNCH = f"{INPUT}/{CODE_CHANNEL}/launch.py"
-ARCHIVE = f"{INPUT}/{CODE_CHANNEL}/code.tar.gz"
-SPEC = f"{INPUT}/{SPEC_CHANNEL}/spec.json"
+ARCHIVE = f"{INPUT}/{CODE_CHANNEL}/{shipping.ARCHIVE}"
+SPEC = f"{INPUT}/{SPEC_CHANNEL}/{shipping.SPEC}"
 
 _BUCKET = r"[A-Za-z0-9]([A-Za-z0-9._-]{,253}[A-Za-z0-9])?"  # capitals and _ are in old names of us-east-1
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from cloudtrain.providers.base import Chosen
 from cloudtrain.providers.machine import network_of
-from cloudtrain.providers.nodes import FINGERPRINT, node_variables
+from cloudtrain.providers.nodes import FINGERPRINT, SECRET, node_variables
+from cloudtrain.providers.shipping import ARCHIVE, SPEC
 from cloudtrain.providers.vertex.places import folder_variables, mounted, places_of
 from cloudtrain.providers.vertex.secret import version_name
 
@@ -28,13 +29,12 @@ RESERVED = re.compile(r"CLUSTER_SPEC|TF_CONFIG|(AIP|CLOUD_ML)_\w*")
 """Names that the service sets."""
 
 _CLIENTS_PROJECT = "GOOGLE_CLOUD_PROJECT"
-_SECRET = "CLOUDTRAIN_SECRETREF_"
 
 
 def environment_of(job: Job, context: Context, machine: Machine, places: Places) -> dict[str, str]:
     """All variables but the fingerprint, ours first. Values as the container is to find them."""
     return {
-        name: version_name(value, context.settings["project"]) if name.startswith(_SECRET) else value
+        name: version_name(value, context.settings["project"]) if name.startswith(SECRET) else value
         for name, value in _variables(job, context, machine, places).items()
     }
 
@@ -66,8 +66,8 @@ def _variables(job: Job, context: Context, machine: Machine, places: Places) -> 
         job,
         context,
         "vertex",
-        spec=f"{mounted(places.spec)}spec.json",
-        code=f"{mounted(places.code)}code.tar.gz",
+        spec=f"{mounted(places.spec)}{SPEC}",
+        code=f"{mounted(places.code)}{ARCHIVE}",
         further={
             **folder_variables(job, places),
             PROJECT: settings["project"],

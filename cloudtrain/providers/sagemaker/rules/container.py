@@ -8,7 +8,9 @@ from typing import Any
 
 from cloudtrain.providers.base import NativeProblem
 from cloudtrain.providers.image import is_reference
+from cloudtrain.providers.nodes import SECRET
 from cloudtrain.providers.reading import at, mappings, text
+from cloudtrain.providers.sagemaker.environment import OUTPUT
 from cloudtrain.spec.problems import shown
 
 _NEEDED = ("AlgorithmSpecification", "ResourceConfig", "StoppingCondition")
@@ -68,7 +70,7 @@ def _isolation(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
     environment = at(native, "Environment")
     if at(native, "EnableNetworkIsolation") is not True or not isinstance(environment, Mapping):
         return
-    what = {"CLOUDTRAIN_SECRETREF_": "fetched", "CLOUDTRAIN_OUTPUT_": "uploaded"}
+    what = {SECRET: "fetched", OUTPUT: "uploaded"}
     for start, done in what.items():
         for name in environment:
             if str(name).startswith(start):
