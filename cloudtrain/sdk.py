@@ -35,8 +35,8 @@ def run(
     end.
 
     What is None is taken from the job. ``args`` go behind the job's own; ``data`` maps channels to folders; ``grace``
-    and ``start_timeout`` are seconds; ``resume`` is an earlier run to continue from. With ``as_`` the job is translated for
-    that cloud, and every node finds what it would find there: ``cloudtrain run --as``. Lines and states go to
+    and ``start_timeout`` are seconds; ``resume`` is an earlier run to continue from. With ``as_`` the job is translated
+    for that cloud, and every node finds what it would find there: ``cloudtrain run --as``. Lines and states go to
     ``observer``, by default nowhere; logs are kept in ``Run.folder``.
 
     Returns the run, whatever its end: see ``Run.status`` and ``Run.raise_if_failed``. Raises SpecError (JobFileError

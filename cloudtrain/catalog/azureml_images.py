@@ -22,8 +22,8 @@ _NUMPY = "1.26.4"
 """One that every torch from 2.1 on runs with under that Python."""
 
 
-def pick(region: str, torch: str | None, instance: Instance) -> Image:  # noqa: ARG001 - the same in all regions
-    """The curated image on GPUs, unless another torch is asked for; base image and conda otherwise."""
+def pick(_: str, torch: str | None, instance: Instance) -> Image:
+    """The curated image on GPUs, unless another torch is asked for; base image and conda otherwise. Of any region."""
     wanted = torch or _TORCH
     row = _row(wanted, "gpu" if instance.accelerator else "cpu")
     if instance.accelerator and (reason := too_old_or_new(instance, row["cuda"])):

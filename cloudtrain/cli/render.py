@@ -99,9 +99,10 @@ def _request_for(job: Job, provider: str, bundle: Bundle, settings: dict[str, st
     request = request_for(job, provider, bundle, settings=settings, attempt=attempt)
     if not job.overrides.get(provider):
         return request
-    from cloudtrain.rendering.check import with_overrides_checked
+    from cloudtrain.rendering.check import check_overrides
 
-    return with_overrides_checked(job, request)
+    unchecked = check_overrides(job, request)
+    return request._replace(notes=(*request.notes, unchecked)) if unchecked else request
 
 
 def _remark(request: Request, quiet: bool) -> None:

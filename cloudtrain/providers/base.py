@@ -95,6 +95,8 @@ class NativeProblem(NamedTuple):
     """In the native request."""
     message: str
     """What is wrong, with the limit, and what would be right."""
+    unknown: bool = False
+    """No such field is known: the key itself is wrong, not its value."""
 
     def __str__(self) -> str:
         return f"{dotted(self.path)}: {self.message}" if self.path else self.message

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from cloudtrain.spec.fields import Provider
     from cloudtrain.spec.problems import Path
 
-_ONE_PROCESS = "runs one process per node with its own rendezvous, which launch.py cannot start yet; frameworks that run: pytorch, accelerate, lightning, deepspeed"  # noqa: E501
+_ONE_PROCESS = (
+    "runs one process per node with its own rendezvous, which launch.py cannot start yet; frameworks that run: "
+    "pytorch, accelerate, lightning, deepspeed"
+)
 
 COMMON: tuple[Capability, ...] = (
     Capability("entry", "launcher", "launch.py starts the script on every rank"),

@@ -24,7 +24,7 @@ def as_yaml(native: Mapping[str, Any], *, ascii_only: bool = False) -> str:
 class _Dumper(yaml.SafeDumper):
     """Quotes what either version of YAML would read as something else than text, and shows no aliases."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
+    def ignore_aliases(self, _: Any) -> bool:
         return True
 
     def text(self, data: str) -> yaml.ScalarNode:

@@ -29,26 +29,26 @@ def check_request(job: Job, request: Request) -> Checked:
     return Checked(problems, found.skipped)
 
 
-def with_overrides_checked(job: Job, request: Request) -> Request:
-    """The request, with what could not be checked among its notes. Raises JobFileError.
+def check_overrides(job: Job, request: Request) -> str:
+    """Refuse what the service does not know. Returns what could not be checked, "" if all was. Raises JobFileError.
 
-    For a job with overrides: only such a one can ask for what the service does not know, so only then is it worth
-    loading the vendor's package.
+    Only a job with overrides can ask for it, so only then is it worth loading the vendor's package.
     """
+    if not job.overrides.get(request.provider):
+        return ""
     checked = check_request(job, request)
     if checked.problems:
         raise JobFileError(checked.problems)
-    return request._replace(notes=(*request.notes, checked.skipped)) if checked.skipped else request
+    return checked.skipped
 
 
 def _placed(job: Job, provider: str, problem: NativeProblem) -> Problem:
     """At the override that is to blame, if there is one; otherwise at its field of the request."""
     path = _within(job.overrides.get(provider, {}), problem.path)
     if path:
-        at_key = "unknown" in problem.message
         below = dotted(problem.path[len(path) :])
         message = f"{below}: {problem.message}" if below else problem.message
-        return job.placed(problem_at(("overrides", provider, *path), message, at_key=at_key))
+        return job.placed(problem_at(("overrides", provider, *path), message, at_key=problem.unknown))
     return Problem(str(job.file or ""), 0, 0, "", f"{provider} request: {problem}")
 
 

@@ -11,7 +11,10 @@ from cloudtrain.catalog.instances import Instance, instances
 from cloudtrain.job import Job
 
 # Machines that every job may ask for without further conditions (a3-highgpu-1g to -4g want spot, for example).
-_LEFT_OUT = ("a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g", "a4x-highgpu-4g", "Standard_NV6", "Standard_NV12", "Standard_NV18", "ml.trn", "ml.p6e")  # fmt: skip  # noqa: E501
+_LEFT_OUT = (
+    "a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g", "a4x-highgpu-4g", "Standard_NV6", "Standard_NV12",
+    "Standard_NV18", "ml.trn", "ml.p6e",
+)  # fmt: skip
 # Accelerators that not every prebuilt image serves: such a job names one of its own.
 _NEWEST = ("B200", "B300", "GB200", "MI300X", "RTX")
 _PLACES = {"sagemaker": "s3://", "vertex": "gs://", "azureml": "azureml://datastores/data/paths/"}

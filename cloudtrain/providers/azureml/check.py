@@ -20,7 +20,7 @@ def check(native: Mapping[str, Any]) -> NativeCheck:
     except ImportError as error:
         return NativeCheck(ruled, skipped(error, "azure-ai-ml", "the vendor's own loader", EXTRAS["azureml"]))
     if not loader:  # fields that a newer version of the form has
-        return NativeCheck(tuple(found for found in ruled if not found.message.startswith("unknown field")))
+        return NativeCheck(tuple(found for found in ruled if not found.unknown))
     return NativeCheck((*ruled, *_unsaid(loader, ruled)))
 
 

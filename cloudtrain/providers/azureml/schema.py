@@ -85,7 +85,8 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 def _flat(messages: Any, value: Any, path: Steps) -> Iterator[NativeProblem]:
     """The messages with their paths. ``value`` is what stands in the form at ``path``."""
     if isinstance(messages, str):
-        yield NativeProblem(path, _worded(messages))
+        unknown = messages == "Unknown field."
+        yield NativeProblem(path, "unknown field" if unknown else _one_line(messages), unknown)
     elif isinstance(messages, (list, tuple)):
         for message in _meant(messages, value):
             yield from _flat(message, value, path)
@@ -109,10 +110,6 @@ def _meant(messages: list[Any] | tuple[Any, ...], value: Any) -> list[Any]:
     right = [branch for branch in fields if "type" not in branch]
     pool = (right or fields or branches) if isinstance(value, Mapping) else branches
     return [min(pool, key=lambda branch: len(str(branch)))]
-
-
-def _worded(message: str) -> str:
-    return "unknown field" if message == "Unknown field." else _one_line(message)
 
 
 def _one_line(message: str) -> str:

@@ -23,9 +23,8 @@ from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.providers.local.standins import with_standins
 from cloudtrain.providers.local.translate import Places, data_folder
 from cloudtrain.providers.shipping import entrypoints_digest
-from cloudtrain.rendering.check import check_request
+from cloudtrain.rendering.check import check_overrides
 from cloudtrain.settings import settings_for
-from cloudtrain.spec.problems import JobFileError
 
 _REFERENCE = "CLOUDTRAIN_SECRETREF_"
 _OWN_DISK: Mapping[str, frozenset[str]] = {"sagemaker": frozenset({"model", "output"})}
@@ -96,11 +95,10 @@ def rehearse(job: Job, options: LocalOptions, bundle: Bundle, run_id: str) -> Re
     settings = settings_for(options.as_, job.folder)
     asked, stood_in = with_standins(_as_asked(job, options), settings)
     request = registry.translate(asked, Context(settings, bundle.digest, entrypoints_digest(), run_id))
-    if asked.overrides.get(options.as_) and (problems := check_request(asked, request).problems):
-        raise JobFileError(problems)
+    unchecked = check_overrides(asked, request)
     contracts = tuple(registry.node_contract(request, node) for node in range(asked.resources.nodes))
     _refuse_tangled(asked, options, contracts[0])
-    return Rehearsal(asked, request, contracts, tuple(_notes(asked, request, stood_in)))
+    return Rehearsal(asked, request, contracts, (*_notes(asked, request, stood_in), *filter(None, [unchecked])))
 
 
 def _as_asked(job: Job, options: LocalOptions) -> Job:

@@ -71,7 +71,7 @@ def _structure(value: Mapping[str, Any], shape: Shape, path: Path) -> Iterator[N
         if name in members:
             yield from _checked(item, members[name]["shape"], (*path, name))
         else:
-            yield NativeProblem((*path, name), f"unknown field{_known(name, list(members))}")
+            yield NativeProblem((*path, name), f"unknown field{_known(name, list(members))}", unknown=True)
 
 
 def _list(value: list[Any], shape: Shape, path: Path) -> Iterator[NativeProblem]:
@@ -109,7 +109,8 @@ def _number(value: int, shape: Shape, path: Path) -> Iterator[NativeProblem]:
         yield NativeProblem(path, f"{shown(value)}, at most {most}")
 
 
-def _switch(value: bool, shape: Shape, path: Path) -> Iterator[NativeProblem]:  # noqa: ARG001 - same form as the others
+def _switch(*_: Any) -> Iterator[NativeProblem]:
+    """Its type is all that can be wrong."""
     yield from ()
 
 

@@ -61,7 +61,7 @@ def _walk(value: Any, descriptor: Any, path: Path) -> Iterator[NativeProblem]:
         if key in names:
             yield from _field(item, names[key], (*path, key))
         else:
-            yield NativeProblem((*path, key), _unknown(str(key), descriptor, names))
+            yield NativeProblem((*path, key), _unknown(str(key), descriptor, names), unknown=True)
     for choice in descriptor.oneofs:
         given = [field.json_name for field in choice.fields if field.json_name in value]
         if len(given) > 1:

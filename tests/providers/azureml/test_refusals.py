@@ -90,4 +90,5 @@ def test_a_secret_that_is_no_reference_is_not_repeated() -> None:
 
 
 def test_a_part_of_an_accelerator_serves_a_single_process() -> None:
-    request(resources={"instance": "Standard_NV6ads_A10_v5"}, environment={"image": "r.io/t:1"})
+    made = request(resources={"instance": "Standard_NV6ads_A10_v5"}, environment={"image": "r.io/t:1"}).native
+    assert made["resources"]["instance_type"] == "Standard_NV6ads_A10_v5"

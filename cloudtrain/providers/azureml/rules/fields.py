@@ -59,4 +59,4 @@ def _unknown(path: Path, item: Mapping[str, Any], known: Iterable[str]) -> Itera
             yield NativeProblem((*path, key), "is not sent: the client drops it without a word")
         elif key not in names:
             near = did_you_mean(str(key), names) or f"; known here: {', '.join(names)}"
-            yield NativeProblem((*path, key), f"unknown field{near}")
+            yield NativeProblem((*path, key), f"unknown field{near}", unknown=True)
