@@ -4,6 +4,7 @@ CloudtrainError (5: a fault of ours)
 ├── JobFailed     (1: the job ran and failed)
 ├── SpecError     (2: the command line or the job file is wrong)
 ├── MissingError  (3: something is missing here: a package, a credential, a tool, disk space)
+│   └── UnreachableError (3: no answer from the cloud)
 └── RefusedError  (4: the cloud refused: quota, capacity, permission)
 
 Every message says what and where; ``hint`` says what to do next. The command line prints both and exits with
@@ -47,10 +48,18 @@ class MissingError(CloudtrainError):
     exit_code = 3
 
 
+class UnreachableError(MissingError):
+    """No answer from the cloud, or none that makes sense, after all retries. What was asked may have been done."""
+
+
 class RefusedError(CloudtrainError):
-    """The cloud refused: quota, capacity, permission."""
+    """The cloud refused. ``cause`` says why, in the words of ``providers.port.Cause``."""
 
     exit_code = 4
+
+    def __init__(self, message: str, *, hint: str | None = None, cause: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.cause = cause
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

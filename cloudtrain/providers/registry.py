@@ -5,6 +5,7 @@ capabilities.py   CAPABILITIES: what becomes of every field of the job file
 check.py          check(native) -> NativeCheck: the vendor's schema, and the rules that no schema holds
 export.py         export(request) -> Export: the same job for the vendor's own command line
 contract.py       node_contract(request, node) -> NodeContract: what a node finds there
+client.py         connect(account) -> Client: the port to the service, see port.py
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from cloudtrain.spec.problems import shown
 if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.providers.base import Capability, Context, Export, NativeCheck, NodeContract, Request
+    from cloudtrain.providers.port import Client
     from cloudtrain.spec.fields import Provider
 
 NAMES = CLOUDS
@@ -62,6 +64,11 @@ def export(request: Request) -> Export:
 def node_contract(request: Request, node: int) -> NodeContract:
     """What node ``node`` finds in its container."""
     return cast("NodeContract", _module(request.provider, "contract").node_contract(request, node))
+
+
+def connect(provider: str, account: Mapping[str, str]) -> Client:
+    """The port to a provider; ``account`` as in ``Request.account``. Loads the vendor's SDK. Raises MissingError."""
+    return cast("Client", _module(provider, "client").connect(account))
 
 
 def _module(provider: str, name: str) -> Any:
