@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudtrain.providers.base import Request
     from cloudtrain.rendering.request import render
     from cloudtrain.runs.run import Run, RunStatus
-    from cloudtrain.sdk import run
+    from cloudtrain.sdk import run, submit
 
 _HOME = {
     "CloudtrainError": "cloudtrain.errors",
@@ -33,6 +33,7 @@ _HOME = {
     "Request": "cloudtrain.providers.base",
     "render": "cloudtrain.rendering.request",
     "run": "cloudtrain.sdk",
+    "submit": "cloudtrain.sdk",
 }
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "SpecError",
     "render",
     "run",
+    "submit",
 ]
 
 

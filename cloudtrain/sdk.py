@@ -1,4 +1,4 @@
-"""``ct.run``: a local run from Python."""
+"""``ct.run`` and ``ct.submit``: a run here, or on a cloud, from Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from cloudtrain.errors import SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers.local.options import Cloud, Device, Engine, Isolation, LocalOptions
 from cloudtrain.providers.local.run import run_local
-from cloudtrain.runs.folder import RunFolder
 from cloudtrain.runs.observer import Observer
 from cloudtrain.runs.run import Run
 
@@ -59,4 +58,27 @@ def run(
     )
     loaded = job if isinstance(job, Job) else Job.load(job)
     report = run_local(loaded, options, observer or Observer())
-    return Run(RunFolder(Path(report["folder"])))
+    return Run("local", report["folder"], {}, run_id=report["run_id"])
+
+
+def submit(
+    job: Job | str | PathLike[str],
+    provider: str,
+    *,
+    settings: Mapping[str, str] | None = None,
+    new: bool = False,
+    observer: Observer | None = None,
+) -> Run:
+    """Start a job (or the job file at a path) on ``sagemaker``, ``vertex``, ``azureml``; ``local``: in the background.
+
+    A job that is running there already is not started a second time, except with ``new``: its run is returned.
+    ``settings`` win over cloudtrain.toml: ``{"region": "eu-west-1"}``. Does not wait: ``Run.follow``, ``Run.wait``.
+
+    Raises SpecError (JobFileError with all problems) for what is wrong with the job or the settings, MissingError for a
+    package, a credential or a setting that is missing, RefusedError if the provider refuses, UnreachableError if it
+    does not answer; after that the same call may be made again, and will not start the job twice.
+    """
+    from cloudtrain.runs.submission import submit as submit_job  # a local run needs nothing of any cloud
+
+    loaded = job if isinstance(job, Job) else Job.load(job)
+    return submit_job(loaded, provider, settings=settings, new=new, observer=observer)

@@ -78,6 +78,7 @@ KEYS: Mapping[str, Mapping[str, Key]] = {
         "prefix": _PREFIX,
         "identity": Key("identity that the job runs as: managed, user or aml_token", pattern="managed|user|aml_token"),
     },
+    "local": {},
 }  # fmt: skip
 
 

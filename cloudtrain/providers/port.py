@@ -64,6 +64,8 @@ class Description(NamedTuple):
     """0 if the service does not tell."""
     policy: str = ""
     """What ``nodes.policy`` put into the request, read back."""
+    exit_code: int | None = None
+    """What a command that followed the run to its end exits with, where that is not what the state says."""
 
 
 class LogLine(NamedTuple):
@@ -76,6 +78,9 @@ class LogLine(NamedTuple):
     """Without the ``[node/rank]`` before it, without a newline."""
     time: float | None = None
     """Seconds since the epoch, where the service keeps it."""
+
+    def __str__(self) -> str:
+        return f"[{self.node}/{'-' if self.rank is None else self.rank}] {self.text}"
 
 
 Cursor = Mapping[str, Any]

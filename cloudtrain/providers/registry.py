@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cloudtrain.catalog.tables import CLOUDS
 from cloudtrain.errors import SpecError, did_you_mean
+from cloudtrain.providers.base import NativeCheck
 from cloudtrain.providers.features import client_notes, in_order, shared_notes
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
-    from cloudtrain.providers.base import Capability, Context, Export, NativeCheck, NodeContract, Request
+    from cloudtrain.providers.base import Capability, Context, Export, NodeContract, Request
     from cloudtrain.providers.port import Client
     from cloudtrain.spec.fields import Provider
 
@@ -29,19 +30,28 @@ NAMES = CLOUDS
 EXTRAS: Mapping[str, str] = {name: f"pip install 'cloudtrain[{name}]'" for name in NAMES}
 
 
-def known(name: str) -> Provider:
-    """``name``, if it is a provider's. Raises SpecError."""
-    if name not in NAMES:
+LOCAL = "local"
+"""This machine, as a provider that runs can be submitted to."""
+_MODULES_OF_LOCAL = {"translate": "request", "client": "port"}
+"""There the usual names are those of the simulated nodes' own modules."""
+
+
+def known(name: str, *, local: bool = False) -> Provider:
+    """``name``, if it is a provider's; ``local`` counts as one if asked. Raises SpecError."""
+    names = (*NAMES, LOCAL) if local else NAMES
+    if name not in names:
         raise SpecError(
-            f"unknown provider {shown(name)}{did_you_mean(str(name), NAMES) or '; known: ' + ', '.join(NAMES)}"
+            f"unknown provider {shown(name)}{did_you_mean(str(name), names) or '; known: ' + ', '.join(names)}"
         )
     return cast("Provider", name)
 
 
 def translate(job: Job, context: Context) -> Request:
     """The request for the provider that the settings are of. Raises JobFileError with all that it refuses."""
-    provider = known(context.settings.provider)
+    provider = known(context.settings.provider, local=True)
     request = cast("Request", _module(provider, "translate").translate(job, context))
+    if provider == LOCAL:
+        return request
     notes = (*shared_notes(job, provider), *client_notes(job, provider, capabilities(provider)))
     return request._replace(notes=(*request.notes, *notes))
 
@@ -53,6 +63,8 @@ def capabilities(provider: str) -> tuple[Capability, ...]:
 
 def check(provider: str, native: Mapping[str, Any]) -> NativeCheck:
     """What the service would refuse in a native request, as far as it can be known offline."""
+    if provider == LOCAL:
+        return NativeCheck(())
     return cast("NativeCheck", _module(provider, "check").check(native))
 
 
@@ -72,4 +84,6 @@ def connect(provider: str, account: Mapping[str, str]) -> Client:
 
 
 def _module(provider: str, name: str) -> Any:
-    return import_module(f"cloudtrain.providers.{known(provider)}.{name}")
+    if provider == LOCAL:
+        name = _MODULES_OF_LOCAL[name]
+    return import_module(f"cloudtrain.providers.{known(provider, local=True)}.{name}")

@@ -14,12 +14,15 @@ class RunInfo:
     """What is known of a run when it starts."""
 
     run_id: str
-    folder: Path
+    folder: Path | None
+    """Of a local run."""
     nodes: int
     processes: int
     """Processes per node."""
-    engine: str
-    device: str
+    engine: str = ""
+    """How a local run starts its nodes."""
+    device: str = ""
+    provider: str = "local"
 
     @property
     def ranks(self) -> int:

@@ -1,113 +1,187 @@
-"""The handle of a run: its state, logs and end, from this process or any other on the machine."""
+"""The handle of a run: its state, logs, results and end, wherever it runs, from any process."""
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cloudtrain.errors import JobFailed, SpecError
-from cloudtrain.runs.folder import RunFolder, read_json
+from cloudtrain.errors import JobFailed, MissingError, SpecError
+from cloudtrain.providers import registry
+from cloudtrain.providers.port import Artefact, Client, Cursor, LogLine, Progress, silent
+from cloudtrain.runs.observer import Observer
 from cloudtrain.runs.state import State
+from cloudtrain.runs.status import RunStatus
 
-_POLL_SECONDS = 0.1
+if TYPE_CHECKING:
+    from cloudtrain.runs.ledger import Entry
 
+__all__ = ["Run", "RunStatus"]
 
-@dataclass(frozen=True)
-class RunStatus:
-    """A run at one moment."""
-
-    run_id: str
-    provider: str
-    state: State
-    reason: str | None
-    """What failed first, for a run that failed."""
-    exit_code: int | None
-    """What ``cloudtrain run`` exits with; None while the run goes on."""
+LOCAL = "local"
 
 
 class Run:
-    """One run. ``ct.run`` returns it; ``Run.open`` finds an earlier one by its folder."""
+    """One run. ``ct.run`` and ``ct.submit`` return it; ``Run.open`` finds an earlier one."""
 
-    def __init__(self, folder: RunFolder) -> None:
-        self._folder = folder
+    def __init__(self, provider: str, native_id: str, account: Mapping[str, str], *, run_id: str = "") -> None:
+        """The attempt that the provider knows as ``native_id``."""
+        self.provider = provider
+        self.native_id = native_id
+        self._account = dict(account)
+        self._run_id = run_id
 
     @classmethod
-    def open(cls, run_id: str, project: str | Path = ".") -> Run:
-        """A run of the project in folder ``project`` (where the job file lies); ``latest`` is the newest.
+    def open(cls, run: str, project: str | Path = ".") -> Run:
+        """An earlier run: its id, the beginning of one, ``latest``, or ``sagemaker:NAME`` and the like.
 
-        Raises SpecError if there is no such run.
+        ``project`` is the folder where the job file lies. Raises SpecError if there is no such run.
         """
-        return cls(RunFolder.find(Path(project), run_id))
+        from cloudtrain.runs.addressing import find_run
+
+        return find_run(run, Path(project))
+
+    @classmethod
+    def of(cls, entry: Entry) -> Run:
+        """The newest attempt of a run of the ledger. It has been created."""
+        return cls(entry.provider, entry.native_id, entry.account, run_id=entry.run_id)
+
+    @cached_property
+    def client(self) -> Client:
+        """The port to the provider; loads the vendor's SDK."""
+        return registry.connect(self.provider, self._account)
 
     @property
     def run_id(self) -> str:
-        """The name of its folder, unique in the project."""
-        return self._folder.run_id
+        """Names the run, all its attempts; read from the provider for a job that the ledger does not know."""
+        if not self._run_id:
+            self._run_id = self.client.describe(self.native_id).run_id or self.native_id
+        return self._run_id
 
     @property
     def folder(self) -> Path:
-        """Where logs, metrics, checkpoints, the model and the report lie."""
-        return self._folder.path
+        """Where all that a local run has written lies. Raises SpecError for others."""
+        if self.provider != LOCAL:
+            raise SpecError(f"run {self.run_id} has no folder here: it ran on {self.provider}; download() brings files")
+        return Path(self.native_id)
 
     def status(self) -> RunStatus:
-        """The state now. A run whose command was killed is FAILED."""
-        data = self._folder.read_state()
-        try:
-            state = State(data.get("state"))
-        except ValueError:
-            state = State.UNKNOWN
-        reason = data.get("reason")
-        if not state.is_final and state is not State.UNKNOWN and not self._folder.is_followed():
-            data = self._folder.read_state()  # it may have ended between the two looks
-            state = State(data["state"])
-            if not state.is_final:
-                state, reason = State.FAILED, "the process that ran it ended before the run did"
-        code = data.get("exit_code")
-        if code is None and state.is_final:
-            code = state.exit_code
-        return RunStatus(self.run_id, str(data.get("provider")), state, reason, code)
+        """The state now, as the provider has it; kept in the ledger."""
+        seen = self.client.describe(self.native_id)
+        status = RunStatus.of(self._run_id or seen.run_id or self.native_id, seen)
+        _keep(status.run_id, seen)
+        return status
 
     def wait(self, timeout: float | None = None) -> RunStatus:
         """Wait for the end, at most ``timeout`` seconds. Raises TimeoutError if it goes on."""
+        from cloudtrain.runs.following import poll_seconds
+
         deadline = None if timeout is None else time.monotonic() + timeout
         while not (status := self.status()).state.is_final:
-            if deadline is not None and time.monotonic() > deadline:
-                raise TimeoutError(f"run {self.run_id} is still {status.state} after {timeout:g} s")
-            time.sleep(_POLL_SECONDS)
+            left = poll_seconds(self.client)
+            if deadline is not None:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"run {self.run_id} is still {status.state} after {timeout:g} s")
+                left = min(left, max(0.01, deadline - time.monotonic()))
+            time.sleep(left)
         return status
+
+    def follow(self, observer: Observer) -> RunStatus:
+        """Tell the observer of states and lines until the end. Interrupted, it leaves the job as it is."""
+        from cloudtrain.runs.following import Follower
+        from cloudtrain.runs.ledger import Ledger
+
+        with Ledger.open() as ledger:
+            seen = Follower(self.client, self.native_id, observer, ledger, run_id=self._run_id).run()
+        return RunStatus.of(self._run_id or seen.run_id or self.native_id, seen)
 
     def raise_if_failed(self) -> None:
         """Raise JobFailed, with what failed first, unless the run succeeded."""
         status = self.wait()
         if status.state is not State.SUCCEEDED:
-            raise JobFailed(f"run {self.run_id} {status.state}: {status.reason}", hint=f"logs: {self._folder.logs}")
+            where = f"logs: {self.folder / 'logs'}" if self.provider == LOCAL else f"cloudtrain logs {self.run_id}"
+            raise JobFailed(f"run {self.run_id} {status.state}: {status.reason}", hint=where)
 
     def report(self) -> dict[str, Any]:
-        """The end report. Raises SpecError while there is none."""
-        return read_json(self._folder.report)
+        """The end report of a local run. Raises SpecError while there is none, and for runs elsewhere."""
+        from cloudtrain.runs.folder import RunFolder, read_json
 
-    def logs(self, rank: int | None = None) -> Iterator[str]:
-        """The lines kept so far, without their newlines: of one rank, or of all, rank by rank."""
-        paths = [self._log(rank)] if rank is not None else sorted(self._folder.logs.glob("rank-*.log"), key=_rank_of)
-        for path in paths:
-            with path.open(encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-                for line in file:
-                    yield line.rstrip("\n")
+        return read_json(RunFolder(self.folder).report)
 
-    def _log(self, rank: int) -> Path:
-        path = self._folder.logs / f"rank-{rank}.log"
-        if not path.is_file():
-            raise SpecError(f"run {self.run_id} has no rank {rank}")
-        return path
+    def logs(
+        self,
+        rank: int | None = None,
+        node: int | None = None,
+        *,
+        since: float | None = None,
+        follow: bool = False,
+    ) -> Iterator[LogLine]:
+        """The lines so far, of one rank, of one node, or of all; ``str`` of one is ``[node/rank] text``.
+
+        ``since``: seconds since the epoch; lines without a time count as later. ``follow``: on to the end of the run.
+        """
+        for line in self._lines(follow):
+            if rank is not None and line.rank != rank:
+                continue
+            if node is not None and line.node != node:
+                continue
+            if since is None or line.time is None or line.time >= since:
+                yield line
+
+    def _lines(self, follow: bool) -> Iterator[LogLine]:
+        from cloudtrain.runs.following import poll_seconds
+
+        cursor: Cursor = {}
+        over_since: float | None = None
+        while True:
+            page = self.client.logs(self.native_id, cursor)
+            cursor = page.cursor
+            yield from page.lines
+            if not page.caught_up:
+                continue
+            if not follow:
+                return
+            if page.lines:
+                over_since = None
+            elif over_since is None and self.status().state.is_final:
+                over_since = time.monotonic()
+            elif over_since is not None and time.monotonic() - over_since > self.client.settle_seconds:
+                return
+            time.sleep(min(poll_seconds(self.client), max(self.client.settle_seconds, 0.05)))
 
     def stop(self) -> None:
         """Ask a run that goes on to stop: its ranks get SIGTERM, and SIGKILL after the grace. Does not wait."""
-        if not self.status().state.is_final:
-            self._folder.stop_file.touch()
+        self.client.stop(self.native_id)
+
+    def resume(self, observer: Observer | None = None) -> Run:
+        """A further attempt, which goes on from the checkpoints. Raises SpecError for a run that has not ended, or
+        that this machine's ledger does not know."""
+        from cloudtrain.runs.submission import resume
+
+        return resume(self.run_id, observer or Observer())
+
+    def artefacts(self) -> Iterator[Artefact]:
+        """The files it has left, as far as they are there."""
+        return self.client.artefacts(self.native_id)
+
+    def download(
+        self, to: str | Path | None = None, kinds: Collection[str] | None = None, progress: Progress = silent
+    ) -> list[Path]:
+        """Bring the files of these kinds (by default all but checkpoints) into folder ``to``, by default one called as
+        the run. Returns the folders of the kinds that there were. Raises SpecError if there was none."""
+        from cloudtrain.runs.downloading import download
+
+        return download(self, Path(to) if to is not None else Path(self.run_id), kinds, progress)
 
 
-def _rank_of(path: Path) -> int:
-    return int(path.stem.partition("-")[2])
+def _keep(run_id: str, seen: Any) -> None:
+    """In the ledger, if the run is there. A status that cannot be kept is still a status."""
+    from cloudtrain.runs.following import record
+    from cloudtrain.runs.ledger import Ledger
+
+    if Ledger.exists():
+        with contextlib.suppress(MissingError), Ledger.open() as ledger:
+            record(ledger, run_id, seen, Observer())

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 SCHEME = "s3://"
 LONGEST_URI = 1024
-_RUN = 52
-"""The name of a run, with a slash."""
+_RUN = 56
+"""The name of a run, its number among the runs of the same job, and a slash."""
 
 INPUT = "/opt/ml/input/data"
 CHECKPOINTS = "/opt/ml/checkpoints"
