@@ -33,5 +33,5 @@ def require(settings: Settings, names: tuple[str, ...] | None = None) -> None:
         variable = f"CLOUDTRAIN_{provider}_{missing[0]}".upper()
         raise MissingError(
             f"not set: {listed}",
-            hint=f"put it into cloudtrain.toml, section [{provider}], or give --set {missing[0]}=..., or set {variable}",
+            hint=f"put it into cloudtrain.toml, section [{provider}], or give --set {missing[0]}=..., or {variable}",
         )

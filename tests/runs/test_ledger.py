@@ -1,0 +1,160 @@
+"""The ledger through its public door, from several processes, and where its file is not what it should be."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cloudtrain.errors import MissingError
+from cloudtrain.providers.port import Description
+from cloudtrain.runs.ledger import Entry, Ledger
+from cloudtrain.runs.state import State
+
+
+def entry(number: int, **changes: object) -> Entry:
+    given = {
+        "run_id": f"digits-{number:010x}",
+        "provider": "sagemaker",
+        "name": "digits",
+        "family": f"digits-{number:010x}",
+        "project": "/home/me/digits",
+        "attempt": 1,
+        "native_name": f"digits-{number:010x}-a1",
+        "native_id": "",
+        "account": {"region": "eu-west-1"},
+        "created": 1000.0 + number,
+    }
+    return Entry(**{**given, **changes})  # type: ignore[arg-type]
+
+
+def seen(number: int, state: State, **changes: object) -> Description:
+    name = f"digits-{number:010x}-a1"
+    given = {"provider": "sagemaker", "native_id": name, "name": name, "state": state, "vendor_state": "InProgress"}
+    return Description(**{**given, **changes})  # type: ignore[arg-type]
+
+
+def test_what_is_begun_is_found_and_what_is_seen_is_kept(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "runs") as ledger:
+        ledger.begin(entry(1, plan={"job": "name: digits\n"}), {"native": {"A": [1]}})
+    with Ledger.open(tmp_path / "runs") as ledger:
+        assert ledger.entry("digits-0000000001") == entry(1, plan={"job": "name: digits\n"})
+        assert ledger.request("digits-0000000001", 1) == {"native": {"A": [1]}}
+        ledger.record("digits-0000000001", seen(1, State.FAILED, reason="no", cause="quota", started=5.0, ended=9.0))
+        found = ledger.entry("digits-0000000001")
+        assert found
+        assert (found.state, found.reason, found.cause, found.started, found.ended) == (
+            State.FAILED, "no", "quota", 5.0, 9.0,
+        )  # fmt: skip
+        assert ledger.by_native("sagemaker", "digits-0000000001-a1") == found
+        assert ledger.by_native("vertex", "digits-0000000001-a1") is None
+
+
+def test_a_further_attempt_leaves_the_first_one_findable(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "runs") as ledger:
+        ledger.begin(entry(1), {})
+        ledger.record("digits-0000000001", seen(1, State.PREEMPTED))
+        second = entry(1, attempt=2, native_name="digits-0000000001-a2")
+        ledger.begin(second, {"native": "second"})
+        assert ledger.entry("digits-0000000001") == second
+        ledger.record("digits-0000000001", seen(1, State.STOPPED))  # somebody looked at the first one late
+        assert ledger.entry("digits-0000000001") == second
+        assert ledger.by_native("sagemaker", "digits-0000000001-a1") == second
+        assert ledger.request("digits-0000000001", 1) == {}
+        assert ledger.request("digits-0000000001", 2) == {"native": "second"}
+
+
+def test_listing(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "runs") as ledger:
+        for number in range(5):
+            ledger.begin(entry(number, provider="vertex" if number == 2 else "sagemaker"), {})
+        ledger.record("digits-0000000003", seen(3, State.RUNNING))
+        assert [found.created for found in ledger.runs(3)] == [1004.0, 1003.0, 1002.0]
+        assert [found.created for found in ledger.runs(provider="vertex")] == [1002.0]
+        assert [found.created for found in ledger.runs(state=State.RUNNING)] == [1003.0]
+        assert ledger.runs(name="mnist") == []
+        assert len(ledger.beginning_with("digits-00")) == 5
+        assert [found.run_id for found in ledger.beginning_with("digits-0000000004")] == ["digits-0000000004"]
+        assert ledger.beginning_with("digits-0000000004x") == []
+
+
+WRITES = """
+import sys
+from pathlib import Path
+from cloudtrain.runs.ledger import Ledger
+from cloudtrain.runs.state import State
+from tests.runs.test_ledger import entry, seen
+first = int(sys.argv[2])
+for number in range(first, first + 50):
+    with Ledger.open(Path(sys.argv[1])) as ledger:
+        ledger.begin(entry(number), {})
+        ledger.record(f"digits-{number:010x}", seen(number, State.RUNNING))
+"""
+
+
+def test_many_writers_at_once(tmp_path: Path) -> None:
+    """None of them has made the file before: they also race for that."""
+    file = tmp_path / "runs"
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITES, str(file), str(first)], cwd=Path(__file__).parents[2])
+        for first in (0, 1000, 2000, 3000)
+    ]
+    assert [writer.wait() for writer in writers] == [0, 0, 0, 0]
+    with Ledger.open(file) as ledger:
+        assert len(ledger.runs(1000, state=State.RUNNING)) == 200
+
+
+def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
+    Ledger.open(tmp_path / "runs").close()
+    assert stat.S_IMODE((tmp_path / "runs").stat().st_mode) == 0o600
+
+
+def test_what_is_no_ledger(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_bytes(b"not a database" * 1000)
+    with pytest.raises(MissingError, match="cannot be used"):
+        Ledger.open(tmp_path / "runs")
+
+
+def test_a_ledger_of_a_later_version(tmp_path: Path) -> None:
+    db = sqlite3.connect(tmp_path / "runs")
+    db.execute("PRAGMA user_version=99")
+    db.close()
+    with pytest.raises(MissingError, match="newer cloudtrain"):
+        Ledger.open(tmp_path / "runs")
+
+
+def test_a_folder_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(MissingError, match="cannot be used"):
+        Ledger.open(tmp_path / "runs")
+
+
+def test_a_state_of_a_later_version_is_unknown(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "runs") as ledger:
+        ledger.begin(entry(1), {})
+    db = sqlite3.connect(tmp_path / "runs")
+    db.execute("UPDATE runs SET state='HIBERNATING'")
+    db.commit()
+    db.close()
+    with Ledger.open(tmp_path / "runs") as ledger:
+        assert ledger.runs()[0].state is State.UNKNOWN
+
+
+def test_a_writer_that_is_killed_leaves_whole_entries(tmp_path: Path) -> None:
+    script = WRITES.replace("range(first, first + 50)", "range(10**6)").replace(
+        "ledger.begin", "print(number, flush=True); ledger.begin"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "runs"), "0"]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout
+        for _ in range(20):
+            writer.stdout.readline()
+        os.kill(writer.pid, 9)
+    with Ledger.open(tmp_path / "runs") as ledger:
+        assert len(ledger.runs(1000)) >= 19
+        ledger.begin(entry(10**6), {})
