@@ -1,4 +1,4 @@
-"""A request against botocore's own model of CreateTrainingJob.
+"""A request against botocore's own model of CreateTrainingJob, or of another call of the service.
 
 botocore itself checks types, required and unknown fields and minima before it sends anything; maxima, patterns and
 enumerations stand in its model, but are left to the service. Here all of them are checked.
@@ -25,9 +25,9 @@ _FEW = 12
 """Names that are worth listing; of more only the nearest is told."""
 
 
-def problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
-    """What the model does not allow. Raises ImportError without botocore."""
-    yield from _checked(native, _REQUEST, ())
+def problems(native: Mapping[str, Any], shape: str = _REQUEST) -> Iterator[NativeProblem]:
+    """What the model does not allow; ``shape`` is its name for the request. Raises ImportError without botocore."""
+    yield from _checked(native, shape, ())
 
 
 @cache
@@ -110,7 +110,7 @@ def _number(value: int, shape: Shape, path: Path) -> Iterator[NativeProblem]:
 
 
 def _switch(*_: Any) -> Iterator[NativeProblem]:
-    """Its type is all that can be wrong."""
+    """The type is all that can be wrong."""
     yield from ()
 
 
@@ -140,5 +140,6 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str, _Check]] = {
     "integer": (int, "a whole number", _number),
     "long": (int, "a whole number", _number),
     "boolean": (bool, "true or false", _switch),
+    "timestamp": ((int, float), "a time, in seconds since the epoch", _switch),
 }
-"""All kinds that occur below CreateTrainingJobRequest."""
+"""All kinds that occur below the requests about training jobs; times are in lists' filters alone."""
