@@ -19,7 +19,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +38,14 @@ CREATE TABLE runs(
   run_id TEXT PRIMARY KEY, provider TEXT NOT NULL, name TEXT NOT NULL, family TEXT NOT NULL, project TEXT NOT NULL,
   attempt INTEGER NOT NULL, native_name TEXT NOT NULL, native_id TEXT NOT NULL, state TEXT NOT NULL,
   vendor_state TEXT NOT NULL, reason TEXT NOT NULL, cause TEXT NOT NULL, url TEXT NOT NULL, account TEXT NOT NULL,
-  nodes INTEGER NOT NULL, created REAL NOT NULL, started REAL, ended REAL, plan TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX runs_by_time ON runs(created DESC);
+  nodes INTEGER NOT NULL, created REAL NOT NULL, started REAL, ended REAL
+);
+CREATE TABLE plans(run_id TEXT PRIMARY KEY, plan TEXT NOT NULL);
+CREATE INDEX runs_by_time ON runs(created);
+CREATE INDEX runs_by_state ON runs(state, created);
+CREATE INDEX runs_by_name ON runs(name, created);
+CREATE INDEX runs_by_provider ON runs(provider, created);
+CREATE INDEX runs_by_project ON runs(project, created);
 CREATE INDEX runs_by_family ON runs(family);
 CREATE INDEX runs_by_native ON runs(provider, native_id);
 CREATE TABLE attempts(
@@ -48,7 +53,7 @@ CREATE TABLE attempts(
   state TEXT NOT NULL, vendor_state TEXT NOT NULL, reason TEXT NOT NULL, cause TEXT NOT NULL,
   created REAL NOT NULL, started REAL, ended REAL, request TEXT NOT NULL,
   PRIMARY KEY(run_id, attempt)
-) WITHOUT ROWID;
+);
 """
 
 
@@ -79,12 +84,10 @@ class Entry:
     nodes: int = 0
     started: float | None = None
     ended: float | None = None
-    plan: Mapping[str, Any] = field(default_factory=dict)
-    """What a further attempt is made from: the job, the settings, the digests."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON, without the plan."""
-        return {**asdict(self), "state": self.state.value, "account": dict(self.account), "plan": None}
+        """Plain data, for JSON."""
+        return {**asdict(self), "state": self.state.value, "account": dict(self.account)}
 
 
 class Ledger:
@@ -117,14 +120,19 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def begin(self, entry: Entry, request: Mapping[str, Any]) -> None:
-        """Keep what is about to be asked of the provider: a new run, or a new attempt of one."""
+    def begin(self, entry: Entry, request: Mapping[str, Any], plan: Mapping[str, Any] | None = None) -> None:
+        """Keep what is about to be asked of the provider: a new run, or a new attempt of one.
+
+        ``plan``: what further attempts are made from, the job, the settings, the digests; None leaves it as it is.
+        """
         row = _row(entry)
         with self._writing():
+            if plan is not None:
+                self._db.execute("INSERT OR REPLACE INTO plans VALUES(?, ?)", (entry.run_id, _packed(plan)))
             self._db.execute(f"INSERT OR REPLACE INTO runs({','.join(row)}) VALUES({_marks(row)})", tuple(row.values()))
             attempt = {
                 **{name: row[name] for name in row if name in _ATTEMPT},
-                "request": json.dumps(request, separators=(",", ":")),
+                "request": _packed(request),
             }
             self._db.execute(
                 f"INSERT OR REPLACE INTO attempts({','.join(attempt)}) VALUES({_marks(attempt)})",
@@ -200,6 +208,12 @@ class Ledger:
         loaded: dict[str, Any] | None = json.loads(row[0]) if row else None
         return loaded
 
+    def plan(self, run_id: str) -> dict[str, Any] | None:
+        """What was kept by ``begin``; None for a run that came here otherwise."""
+        row = self._db.execute("SELECT plan FROM plans WHERE run_id=?", (run_id,)).fetchone()
+        loaded: dict[str, Any] | None = json.loads(row[0]) if row else None
+        return loaded
+
     def _entries(self, where: str, *values: object) -> Iterator[Entry]:
         with _told(Path(FILE)):
             yield from map(_entry, self._db.execute(f"SELECT {','.join(_COLUMNS)} FROM runs {where}", values))
@@ -272,8 +286,11 @@ def _marks(row: Mapping[str, Any]) -> str:
 def _row(entry: Entry) -> dict[str, Any]:
     """Column -> value. The names are those of the fields above, never a user's."""
     row = {name: getattr(entry, name) for name in _COLUMNS}
-    packed = {name: json.dumps(dict(row[name]), separators=(",", ":")) for name in ("account", "plan")}
-    return {**row, "state": entry.state.value, **packed}
+    return {**row, "state": entry.state.value, "account": _packed(entry.account)}
+
+
+def _packed(content: Mapping[str, Any]) -> str:
+    return json.dumps(dict(content), separators=(",", ":"))
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
@@ -282,5 +299,4 @@ def _entry(row: tuple[Any, ...]) -> Entry:
         state = State(found["state"])
     except ValueError:  # of a later version
         state = State.UNKNOWN
-    unpacked = {name: json.loads(found[name]) for name in ("account", "plan")}
-    return Entry(**{**found, "state": state, **unpacked})
+    return Entry(**{**found, "state": state, "account": json.loads(found["account"])})

@@ -117,16 +117,20 @@ class _Submission:
     def _create(self, request: Request, number: int, entry: Entry | None) -> Run:
         run_id = self._prepared.context(number).run_id
         if entry is None:
-            self._ledger.begin(_entry_of(self._prepared, request, number), request._asdict())
+            self._begin(request, number)
         else:
             self._observer.note(f"going on with run {run_id}, which had not been created yet")
         return _create(self._client, self._ledger, run_id, request, self._prepared.bundle, self._progress)
+
+    def _begin(self, request: Request, number: int) -> None:
+        entry = _entry_of(self._prepared, request, number)
+        self._ledger.begin(entry, request._asdict(), _plan_of(self._prepared))
 
     def _take_up(self, request: Request, number: int, entry: Entry | None, seen: Description) -> Run:
         """A run of this very job that is going on: made here, or from another machine."""
         run_id = self._prepared.context(number).run_id
         if entry is None:
-            self._ledger.begin(_entry_of(self._prepared, request, number), request._asdict())
+            self._begin(request, number)
         self._ledger.record(run_id, seen)
         self._observer.note(f"run {run_id} of this job is {seen.state} already; --new starts another one")
         return Run(seen.provider, seen.native_id, request.account, run_id=run_id)
@@ -138,19 +142,18 @@ def resume(run_id: str, observer: Observer, *, progress: Progress = silent) -> R
     Raises SpecError if the run goes on, has succeeded, or is not in this machine's ledger.
     """
     with Ledger.open() as ledger:
-        entry = ledger.entry(run_id)
-        if entry is None or not entry.plan:
+        entry, plan = ledger.entry(run_id), ledger.plan(run_id)
+        if entry is None or plan is None:
             raise SpecError(
                 f"run {run_id} was not submitted from here, so what it was made from is not known",
                 hint="submit the job file from here; a run that is going on is found by its name",
             )
         client = registry.connect(entry.provider, entry.account)
         _refuse_unfit(client, entry)
-        request = _next_request(entry)
+        request = _next_request(entry, plan)
         attempt = entry.attempt + 1
         observer.note(f"attempt {attempt} of run {run_id}, from its checkpoints")
-        begun = entry_of_attempt(entry, request, attempt)
-        ledger.begin(begun, request._asdict())
+        ledger.begin(_begun_again(entry, request, attempt), request._asdict())
         return _create(client, ledger, run_id, request, None, progress)
 
 
@@ -205,16 +208,20 @@ def _attempt_of(request: Request) -> int:
     return int(request.name.rpartition("-a")[2])
 
 
-def _entry_of(prepared: Prepared, request: Request, number: int) -> Entry:
-    job, context = prepared.job, prepared.context(number)
-    plan: dict[str, Any] = {
+def _plan_of(prepared: Prepared) -> dict[str, Any]:
+    job = prepared.job
+    return {
         "job": job.dump(),
         "job_file": str(job.file) if job.file else None,
         "settings": dict(prepared.settings),
-        "bundle": context.bundle,
-        "entrypoints": context.entrypoints,
+        "bundle": prepared.first.bundle,
+        "entrypoints": prepared.first.entrypoints,
         "processes": job.processes,
     }
+
+
+def _entry_of(prepared: Prepared, request: Request, number: int) -> Entry:
+    job, context = prepared.job, prepared.context(number)
     return Entry(
         run_id=context.run_id,
         provider=request.provider,
@@ -227,11 +234,10 @@ def _entry_of(prepared: Prepared, request: Request, number: int) -> Entry:
         account=request.account,
         created=time.time(),
         nodes=job.resources.nodes,
-        plan=plan,
     )
 
 
-def entry_of_attempt(entry: Entry, request: Request, attempt: int) -> Entry:
+def _begun_again(entry: Entry, request: Request, attempt: int) -> Entry:
     """The run as it stands when a further attempt begins."""
     return Entry(
         run_id=entry.run_id,
@@ -245,7 +251,6 @@ def entry_of_attempt(entry: Entry, request: Request, attempt: int) -> Entry:
         account=entry.account,
         created=entry.created,
         nodes=entry.nodes,
-        plan=entry.plan,
     )
 
 
@@ -260,8 +265,7 @@ def _refuse_unfit(client: Client, entry: Entry) -> None:
         raise SpecError(f"run {entry.run_id} is {state}", hint=f"cloudtrain stop {entry.run_id}, or wait for its end")
 
 
-def _next_request(entry: Entry) -> Request:
-    plan = entry.plan
+def _next_request(entry: Entry, plan: Mapping[str, Any]) -> Request:
     job = Job.parse(plan["job"], Path(plan["job_file"]) if plan["job_file"] else None)
     settings = Settings(entry.provider, {name: value for name, value in plan["settings"].items() if value})
     context = Context(settings, plan["bundle"], plan["entrypoints"], entry.run_id, entry.attempt + 1)

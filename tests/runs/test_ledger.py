@@ -41,9 +41,10 @@ def seen(number: int, state: State, **changes: object) -> Description:
 
 def test_what_is_begun_is_found_and_what_is_seen_is_kept(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "runs") as ledger:
-        ledger.begin(entry(1, plan={"job": "name: digits\n"}), {"native": {"A": [1]}})
+        ledger.begin(entry(1), {"native": {"A": [1]}}, {"job": "name: digits\n"})
     with Ledger.open(tmp_path / "runs") as ledger:
-        assert ledger.entry("digits-0000000001") == entry(1, plan={"job": "name: digits\n"})
+        assert ledger.entry("digits-0000000001") == entry(1)
+        assert ledger.plan("digits-0000000001") == {"job": "name: digits\n"}
         assert ledger.request("digits-0000000001", 1) == {"native": {"A": [1]}}
         ledger.record("digits-0000000001", seen(1, State.FAILED, reason="no", cause="quota", started=5.0, ended=9.0))
         found = ledger.entry("digits-0000000001")
@@ -57,7 +58,7 @@ def test_what_is_begun_is_found_and_what_is_seen_is_kept(tmp_path: Path) -> None
 
 def test_a_further_attempt_leaves_the_first_one_findable(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "runs") as ledger:
-        ledger.begin(entry(1), {})
+        ledger.begin(entry(1), {}, {"job": "name: digits\n"})
         ledger.record("digits-0000000001", seen(1, State.PREEMPTED))
         second = entry(1, attempt=2, native_name="digits-0000000001-a2")
         ledger.begin(second, {"native": "second"})
@@ -67,6 +68,7 @@ def test_a_further_attempt_leaves_the_first_one_findable(tmp_path: Path) -> None
         assert ledger.by_native("sagemaker", "digits-0000000001-a1") == second
         assert ledger.request("digits-0000000001", 1) == {}
         assert ledger.request("digits-0000000001", 2) == {"native": "second"}
+        assert ledger.plan("digits-0000000001") == {"job": "name: digits\n"}
 
 
 def test_listing(tmp_path: Path) -> None:
