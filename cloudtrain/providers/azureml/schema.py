@@ -33,7 +33,7 @@ def problems(native: Mapping[str, Any]) -> tuple[NativeProblem, ...]:
             from marshmallow import ValidationError
 
         try:
-            with _written(native) as file, _quiet():
+            with written_form(native) as file, quiet():
                 load_job(file)
         except MissingError:
             raise
@@ -46,7 +46,7 @@ def problems(native: Mapping[str, Any]) -> tuple[NativeProblem, ...]:
 
 
 @contextmanager
-def _written(native: Mapping[str, Any]) -> Iterator[Path]:
+def written_form(native: Mapping[str, Any]) -> Iterator[Path]:
     """The form as a file, for as long as it is needed. Raises MissingError where no file can be made."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="cloudtrain-")
@@ -62,7 +62,7 @@ def _written(native: Mapping[str, Any]) -> Iterator[Path]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """The loader tells of each experimental field. Its level is set when the package is imported."""
     logger = logging.getLogger("azure.ai.ml")
     level = logger.level

@@ -1,0 +1,134 @@
+"""Creates jobs with the vendor's own client, azure-ai-ml: what it makes of a form is what goes out.
+
+The form is the request as ``render`` shows it, but for ``code``, which names the snapshot that ``upload`` has made.
+Loading the package takes seconds (2 to 4 here), so nothing else uses it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from cloudtrain.errors import CloudtrainError, MissingError, RefusedError, UnreachableError
+from cloudtrain.providers.azureml.calls import CONNECT_SECONDS, READ_SECONDS, TRIES, pause
+from cloudtrain.providers.azureml.endpoints import ARM, CLOUD, Endpoints
+from cloudtrain.providers.azureml.errors import THROTTLED, of_response, one_line
+from cloudtrain.providers.azureml.schema import quiet, written_form
+from cloudtrain.providers.registry import EXTRAS
+from cloudtrain.providers.vendor import importing
+
+if TYPE_CHECKING:
+    from cloudtrain.providers.port import Description
+
+_LONGEST_WAIT = 30.0
+_AGAIN = THROTTLED | {401}
+"""Also after a token that has expired: the one that was refused has been dropped, and the next call gets another."""
+
+
+class Creator:
+    """Makes jobs in one workspace."""
+
+    def __init__(self, account: Mapping[str, str], endpoints: Endpoints, credential: Any) -> None:
+        self._account = account
+        self._endpoints = endpoints
+        self._credential = credential
+
+    def create(self, name: str, form: Mapping[str, Any], find: Callable[[], Description | None]) -> Description | None:
+        """Make the job of a form, once: after every try whose outcome is not known, ``find`` is asked before the next.
+
+        None where the job was made and cannot be seen yet.
+        """
+        doing = f"create job {name}"
+        with self._client() as client, _loaded(form) as job:
+            for number in range(1, TRIES + 1):
+                failure, wait = self._tried(client, job, doing)
+                found = find()
+                if failure is None or found is not None:
+                    return found
+                if wait is None or number == TRIES:
+                    raise failure
+                time.sleep(min(_LONGEST_WAIT, wait) if wait else pause(number))
+        raise UnreachableError(f"cannot {doing}")
+
+    def _tried(self, client: Any, job: Any, doing: str) -> tuple[CloudtrainError | None, float | None]:
+        """The failure, None for success; and the seconds to wait for another try, 0 for as many as usual, None for
+        none."""
+        from azure.core.exceptions import AzureError, HttpResponseError
+
+        try:
+            client.jobs.create_or_update(job)
+        except HttpResponseError as error:
+            return of_response(error, doing), _wait_after(error)
+        except AzureError as error:
+            return UnreachableError(f"cannot {doing}: no answer ({type(error).__name__})"), 0.0
+        except OSError as error:
+            return UnreachableError(f"cannot {doing}: {error.strerror or error}"), None
+        return None, None
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        with _undisturbed(), quiet(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the vendor's package: on what it imports, and experimental fields
+            try:
+                with importing():
+                    from azure.ai.ml import MLClient
+            except ImportError as error:
+                raise MissingError(f"azure-ai-ml cannot be loaded: {error}", hint=EXTRAS["azureml"]) from error
+            if self._endpoints.emulated:
+                os.environ[ARM] = self._endpoints.arm
+            yield MLClient(
+                self._credential,
+                self._account["subscription"],
+                self._account["resource_group"],
+                self._account["workspace"],
+                enable_telemetry=False,
+                show_progress=False,
+                retry_total=0,  # see create: it would send a job again without looking
+                connection_timeout=CONNECT_SECONDS,
+                read_timeout=READ_SECONDS,
+            )
+
+
+@contextmanager
+def _loaded(form: Mapping[str, Any]) -> Iterator[Any]:
+    from azure.ai.ml import load_job
+    from azure.ai.ml.exceptions import MlException
+    from marshmallow import ValidationError
+
+    with written_form(form) as file:
+        try:
+            yield load_job(file)
+        except (MlException, ValidationError) as error:
+            raise RefusedError(f"azure-ai-ml refuses the form: {one_line(str(error))}", cause="invalid") from None
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """The environment as it was: the package writes the name of its cloud there, for all that comes later.
+
+    And it would put facts of the git repository that this process happens to stand in into the job; what ``render``
+    has shown is what is to go out.
+    """
+    before = dict(os.environ)
+    os.environ["GIT_DIR"] = os.devnull
+    try:
+        yield
+    finally:
+        for name in {CLOUD, ARM, "GIT_DIR"}:
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                os.environ.pop(name, None)
+
+
+def _wait_after(error: Any) -> float | None:
+    """Seconds until another try may be made, 0 where the service leaves it open, None where none is of use."""
+    if error.response is None or (400 <= error.status_code < 600 and error.status_code not in _AGAIN):
+        return None
+    wanted = error.response.headers.get("Retry-After", "")
+    return float(wanted) if re.fullmatch(r"[0-9]{1,6}", wanted) else 0.0

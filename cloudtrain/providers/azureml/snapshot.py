@@ -1,0 +1,169 @@
+"""The code snapshot: launch.py and its modules, the user's code and spec.json, as one asset of the workspace.
+
+The vendor's client gives every snapshot a random number and finds it again by a hash of its content. Ours has a number
+made from what is in it, so that whoever has the request knows it: nothing has to be built, hashed or kept to see that
+the code is there already, or to start a further attempt from another machine. The hash goes with it as the client
+writes it, so that ``az ml job create`` with the exported files finds this snapshot, too.
+
+The files are put there by azure-storage-blob itself. The vendor's own upload shows no progress without printing it,
+and waits for ever where a file has failed (read in azure-ai-ml 1.35.2: without its progress bar nobody looks at the
+results of the threads, and it waits for a count that they would have reached).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cloudtrain.errors import CloudtrainError, MissingError, RefusedError
+from cloudtrain.providers.azureml.errors import translated
+from cloudtrain.providers.azureml.folders import OURS
+from cloudtrain.providers.azureml.store import container_at
+from cloudtrain.providers.azureml.translate import CODE
+from cloudtrain.providers.identity import digest
+from cloudtrain.providers.port import Progress, Uploaded
+from cloudtrain.providers.reading import at, section, text
+from cloudtrain.providers.shipping import write_code, write_spec
+
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient
+
+    from cloudtrain.bundle import Bundle
+    from cloudtrain.providers.azureml.workspace import Workspace
+    from cloudtrain.providers.base import Request
+
+HASH_VERSION = "202208"
+_SIZE = f"{OURS}bytes"
+_THREADS = 8
+_LOOK_SECONDS = 0.1
+_DOING = "upload the code"
+
+
+class File(NamedTuple):
+    """One file of a snapshot."""
+
+    name: str
+    """With forward slashes, below the snapshot's folder."""
+    source: Path
+    size: int
+
+
+def snapshot_name(request: Request) -> str:
+    """The number of the snapshot that the request needs: equal code and spec, equal number."""
+    code = section(request.native, "tags").get(f"{OURS}code")
+    return str(uuid.UUID(hex=digest("cloudtrain-snapshot 1", code, request.spec)[:32]))
+
+
+def ship(workspace: Workspace, request: Request, bundle: Bundle | None, progress: Progress) -> Uploaded:
+    """See to it that the snapshot is there. Raises MissingError if it is not and there is nothing to make it from."""
+    name = snapshot_name(request)
+    found = workspace.code(name)
+    if found is not None:
+        size = text(found, "properties", "properties", _SIZE)
+        return Uploaded(0, int(size) if size.isdecimal() and size.isascii() else 0)
+    if bundle is None:
+        raise MissingError(
+            f"the code of run {request.spec.get('run_id')} is not in workspace {workspace.name} any more",
+            hint="Submit the job anew, from the folder with its code.",
+        )
+    with _staged(request, bundle) as folder:
+        return _put(workspace, name, files_of(folder), progress)
+
+
+def files_of(folder: Path) -> tuple[File, ...]:
+    """All files below a folder, in the order in which they are hashed."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    files = [File(path.relative_to(folder).as_posix(), path, path.stat().st_size) for path in found]
+    return tuple(sorted(files, key=lambda file: (file.name.lower(), file.name)))
+
+
+def content_hash(files: Sequence[File]) -> str:
+    """The hash that the vendor's client looks for: how many files, their names and sizes, then their contents."""
+    found = hashlib.sha256(str(len(files)).encode())
+    for file in files:
+        found.update(f"#{file.name}#{file.size}".encode())
+    for file in files:
+        with file.source.open("rb") as content:
+            while piece := content.read(1 << 20):
+                found.update(piece)
+    return found.hexdigest()
+
+
+@contextmanager
+def _staged(request: Request, bundle: Bundle) -> Iterator[Path]:
+    """The snapshot's folder, for as long as it is needed. Raises MissingError where no file can be made."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="cloudtrain-") as folder:
+            for shipped in request.ships:
+                target = Path(folder, shipped.to)
+                target.mkdir(exist_ok=True)
+                if shipped.kind == "code":
+                    write_code(bundle, target)
+                else:
+                    write_spec(request.spec, target)
+            yield Path(folder, CODE)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise MissingError(
+            f"cannot write to {tempfile.gettempdir()}: {reason}", hint="Set TMPDIR to a folder that can be written."
+        ) from error
+
+
+def _put(workspace: Workspace, name: str, files: Sequence[File], progress: Progress) -> Uploaded:
+    place = workspace.begin_code(name)
+    address = text(place, "blobReferenceForConsumption", "credential", "sasUri")
+    uri = text(place, "blobReferenceForConsumption", "blobUri")
+    if not address or not uri:
+        raise RefusedError(f"workspace {workspace.name} gives no place for code", cause="permission")
+    with translated(_DOING), container_at(address) as container:
+        _send(container, files, progress)
+    size = sum(file.size for file in files)
+    hashed = content_hash(files)
+    properties = {"hash_sha256": hashed, "hash_version": HASH_VERSION, _SIZE: str(size)}
+    try:
+        made = workspace.make_code(
+            name, {"codeUri": f"{uri.rstrip('/')}/{CODE}", "isAnonymous": True, "properties": properties}
+        )
+    except CloudtrainError:
+        made = workspace.code(name)  # another submit of the same code was faster: its files are equal
+        if at(made, "properties", "properties", "hash_sha256") != hashed:
+            raise
+    if made is None:
+        raise RefusedError(f"there is no workspace {workspace.name}, or it is not shown to you", cause="permission")
+    return Uploaded(size, 0)
+
+
+def _send(container: ContainerClient, files: Sequence[File], progress: Progress) -> None:
+    """Side by side, large files in blocks, each block again if it was cut. What another submit has put there is
+    written over: it is equal."""
+    done = dict.fromkeys((file.name for file in files), 0)
+    total = sum(file.size for file in files)
+
+    def send(file: File) -> None:
+        def so_far(sent: int, _total: Any) -> None:
+            done[file.name] = sent
+
+        with file.source.open("rb") as content:
+            blob = container.get_blob_client(f"{CODE}/{file.name}")
+            blob.upload_blob(content, length=file.size, overwrite=True, max_concurrency=2, progress_hook=so_far)
+        done[file.name] = file.size
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        largest_first = sorted(files, key=lambda file: -file.size)
+        sending = {pool.submit(send, file) for file in largest_first}
+        try:
+            while sending:
+                finished, sending = wait(sending, _LOOK_SECONDS, FIRST_EXCEPTION)
+                for future in finished:
+                    future.result()
+                progress(sum(done.values()), total)
+        except BaseException:
+            for future in sending:
+                future.cancel()
+            raise
