@@ -58,6 +58,11 @@ def entrypoints_digest() -> str:
     return found.hexdigest()
 
 
+def code_names() -> tuple[str, ...]:
+    """The names of all that ``write_code`` writes, with forward slashes."""
+    return (*(name for name, _ in _entrypoints()), ARCHIVE)
+
+
 def write_code(bundle: Bundle, folder: Path) -> None:
     """Fill ``folder`` with launch.py & co and the archive of the user's code. Raises MissingError as bundles do."""
     import shutil  # a millisecond, which render does without

@@ -1,0 +1,121 @@
+"""Files to S3: several at once, large ones in parts, each whole or not there at all.
+
+An object whose name holds the digest of its content is written only if nobody has written it before. So two uploads at
+once end with the bytes of one of them, and nobody replaces what a node is just reading.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cloudtrain.providers.sagemaker.errors import asking, code_of
+from cloudtrain.providers.sagemaker.multipart import GONE, PART_BYTES, Upload
+from cloudtrain.providers.sagemaker.s3 import CONFLICT, PRESENT, exists, split
+
+_THREADS = 8
+_IN_PARTS = 2 * PART_BYTES
+"""Larger files go in parts."""
+_TRIES = 5
+_CUT_IN = (PRESENT, CONFLICT, GONE, "InvalidPart")
+"""What the service says when another upload of the same object came before, or between."""
+
+
+class Outgoing(NamedTuple):
+    """A file, and the object it is to be."""
+
+    file: Path
+    uri: str
+    size: int
+    once: bool
+    """Its name stands for its content: what is there already is right."""
+
+
+class Sender:
+    """Sends files, and counts; ``tell`` is called with the bytes that have come to be there, from one thread."""
+
+    def __init__(self, s3: Any, region: str, tell: Callable[[int], None]) -> None:
+        self._s3 = s3
+        self._region = region
+        self._tell = tell
+        self._pool = ThreadPoolExecutor(_THREADS, "cloudtrain-upload")
+        self.sent = 0
+        """Bytes that went over the network; the rest lay there."""
+
+    def send(self, files: Iterable[Outgoing]) -> None:
+        """Send them all; what follows is sent when all are there."""
+        all_of_them = list(files)
+        large = [file for file in all_of_them if file.once and file.size > _IN_PARTS]
+        for done in as_completed([self._pool.submit(self._put, file) for file in all_of_them if file not in large]):
+            size, sent = done.result()
+            self.sent += sent
+            self._tell(size)
+        for file in large:
+            self._send_large(file)
+
+    def close(self) -> None:
+        """Wait for what is being sent; nothing more is begun."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _put(self, outgoing: Outgoing) -> tuple[int, int]:
+        """One file at once: its size, and what of it was sent."""
+        from botocore.exceptions import ClientError
+
+        bucket, key = split(outgoing.uri)
+        condition = {"IfNoneMatch": "*"} if outgoing.once else {}
+        left = _TRIES
+        while True:
+            left -= 1
+            with asking(f"send {outgoing.uri}", self._region):
+                try:
+                    self._s3.put_object(Bucket=bucket, Key=key, Body=outgoing.file.read_bytes(), **condition)
+                    return outgoing.size, outgoing.size
+                except ClientError as error:
+                    if code_of(error) == PRESENT:
+                        return outgoing.size, 0
+                    if code_of(error) != CONFLICT or not left:
+                        raise
+            _give_way()
+
+    def _send_large(self, outgoing: Outgoing) -> None:
+        """One file in parts, anew where another upload has cut in."""
+        from botocore.exceptions import ClientError
+
+        told, left = 0, _TRIES
+        while True:
+            left -= 1
+            upload = Upload(self._s3, *split(outgoing.uri), outgoing.file)
+            with asking(f"send {outgoing.uri}", self._region):
+                try:
+                    for size in self._parts(upload, outgoing.size):
+                        step = min(size, outgoing.size - told)
+                        told += step
+                        self._tell(step)
+                    return
+                except ClientError as error:
+                    if code_of(error) not in _CUT_IN or not left:
+                        raise
+                if exists(self._s3, outgoing.uri, self._region):
+                    upload.abort_all()
+                    self._tell(outgoing.size - told)
+                    return
+            _give_way()
+
+    def _parts(self, upload: Upload, size: int) -> Iterator[int]:
+        """Sends one upload; gives the bytes that are there, as they come to be there."""
+        missing = upload.begin()
+        yield size - sum(part.size for part in missing)
+        for done in as_completed([self._pool.submit(upload.send, part) for part in missing]):
+            self.sent += done.result()
+            yield done.result()
+        upload.complete()
+        upload.abort_all()
+
+
+def _give_way() -> None:
+    """Let the other upload of the same object go on."""
+    time.sleep(random.uniform(0.2, 1.0))
