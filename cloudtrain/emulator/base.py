@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from cloudtrain.emulator.faults import Faults
     from cloudtrain.emulator.nodes import Nodes
+
+    from cloudtrain.emulator.faults import Faults
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -80,7 +81,8 @@ class Plane(Protocol):
         """The call's name as the service's documentation has it (``CreateTrainingJob``), "" for none; for faults."""
 
     def fault_response(self, status: int, code: str, message: str) -> tuple[bytes, Mapping[str, str]]:
-        """Body and headers of an error as this service words it."""
+        """Body and headers of an error as this service words it, for what ``web.py`` answers in its place. ``code`` is
+        ``throttle``, ``expired-token``, ``error`` (a fault of the fault file) or ``fault`` (the plane has raised)."""
 
     def opened(self, url: str) -> Mapping[str, str]:
         """Called once, when ``app`` answers at ``url``. Returns the variables by which clients find the service, the
