@@ -1,0 +1,125 @@
+"""Folders of the storage account on this machine, for all nodes of one job.
+
+A mount of the service's is a view of the account: what a node writes and closes is there for all others. Here it is a
+folder that all nodes share, one for each container, laid out as the container is: filled when the job starts, and
+compared with the account again and again while it runs. Two mounts of which one lies in the other are one folder, so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from cloudtrain.emulator.azureml.blobs import Blobs, Place
+
+
+class _Look(NamedTuple):
+    """What a file looked like."""
+
+    size: int
+    changed: int
+    """Nanoseconds."""
+    inode: int
+
+
+class Mounts:
+    """Those of one job. For its life's thread alone."""
+
+    def __init__(self, folder: Path, blobs: Blobs) -> None:
+        self._folder = folder
+        self._blobs = blobs
+        self._filled: list[Place] = []
+        self._mirrors: list[_Mirror] = []
+
+    def read(self, place: Place) -> Path:
+        """The folder, or the single file, that lies there. Raises LookupError where there is nothing."""
+        folder = self._local(place)
+        self._fill(place)
+        if not folder.exists():
+            if not place.path or not self._blobs.has(place):
+                raise LookupError(f"nothing lies at {place.path} of container {place.container}")
+            self._blobs.fetch(place, folder)
+        return folder
+
+    def written(self, place: Place) -> Path:
+        """The folder whose content goes back there."""
+        self._fill(place)
+        folder = self._local(place)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.send(folder, place)
+        return folder
+
+    def send(self, folder: Path, place: Place) -> None:
+        """From now on what changes in ``folder`` changes there, too; what lies there already is known."""
+        if not any(mirror.place.holds(place) and folder.is_relative_to(mirror.folder) for mirror in self._mirrors):
+            self._mirrors = [
+                mirror
+                for mirror in self._mirrors
+                if not (place.holds(mirror.place) and mirror.folder.is_relative_to(folder))
+            ]
+            self._mirrors.append(_Mirror(folder, place, self._blobs))
+
+    def sync(self, *, final: bool = False) -> None:
+        """Carry changes there. A file that is being written waits, unless this is the last time."""
+        for mirror in self._mirrors:
+            mirror.sync(final=final)
+
+    def _local(self, place: Place) -> Path:
+        return self._folder / place.container / place.path
+
+    def _fill(self, place: Place) -> None:
+        """Fetch what lies there, once: later the folder has what the nodes have written."""
+        if any(known.holds(place) for known in self._filled):
+            return
+        for name in self._blobs.names(place):
+            inner = Place(place.container, place.blob(name))
+            if not any(known.holds(inner) for known in self._filled):
+                self._blobs.fetch_below(place, name, self._local(place))
+        self._filled.append(place)
+
+
+class _Mirror:
+    """A folder, and the place that is to look like it."""
+
+    def __init__(self, folder: Path, place: Place, blobs: Blobs) -> None:
+        self.folder = folder
+        self.place = place
+        self._blobs = blobs
+        self._sent = dict(_looks(folder))
+        self._seen: dict[str, _Look] = {}
+
+    def sync(self, *, final: bool) -> None:
+        now = dict(_looks(self.folder))
+        for name in self._sent.keys() - now.keys():
+            self._blobs.remove(self._at(name))
+            del self._sent[name]
+        for name, look in now.items():
+            if self._sent.get(name) != look and (final or self._seen.get(name) == look):
+                self._put(name, look, final)
+        self._seen = now
+
+    def _put(self, name: str, look: _Look, final: bool) -> None:
+        try:
+            self._blobs.put(self._at(name), self.folder / name)
+        except (FileNotFoundError, ValueError, self._blobs.failed):
+            if final:
+                raise
+            return  # it has changed under our hands: the next time
+        self._sent[name] = look  # of before: whatever came in meanwhile is going to be seen as a change
+
+    def _at(self, name: str) -> Place:
+        return Place(self.place.container, self.place.blob(name))
+
+
+def _looks(folder: Path) -> Iterator[tuple[str, _Look]]:
+    """All files below it."""
+    for base, _, files in os.walk(folder):
+        for file in files:
+            path = Path(base, file)
+            try:
+                found = path.stat()
+            except OSError:  # gone, or a link to nothing
+                continue
+            yield path.relative_to(folder).as_posix(), _Look(found.st_size, found.st_mtime_ns, found.st_ino)
