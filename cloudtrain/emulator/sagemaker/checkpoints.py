@@ -30,6 +30,7 @@ class Checkpoints:
     """The folders of one start's nodes."""
 
     def __init__(self, s3: Any, uri: str, folders: Sequence[Path]) -> None:
+        """``folders``: one for each node, or none where the job keeps no checkpoints."""
         self._s3 = s3
         self._place = Place.of(uri).folder
         self._folders = folders
@@ -38,6 +39,8 @@ class Checkpoints:
 
     def restore(self) -> None:
         """Copy what is in S3 to every node. Raises botocore's ClientError without the bucket, OSError."""
+        if not self._folders:
+            return
         for folder in self._folders:
             folder.mkdir(parents=True, exist_ok=True)
         for item in objects(self._s3, self._place):

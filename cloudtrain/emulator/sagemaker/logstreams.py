@@ -5,6 +5,7 @@ Neither the group nor a stream is there before its first line. Lines carry the t
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -19,8 +20,8 @@ _MOST_EVENTS = 10_000
 _MOST_BYTES = 1 << 20
 _EVENT_BYTES = 26
 """Limits of one PutLogEvents; every event counts for its bytes and these (AWS's reference of the call)."""
-_LONGEST_EVENT = (256 << 10) - _EVENT_BYTES
-"""Bytes. AWS takes more today; other limits of its agents are as they were."""
+_LONGEST = 65_000
+"""Characters of an event: at four bytes each below the 256 KiB that were AWS's limit for long."""
 
 
 class _Event(NamedTuple):
@@ -43,21 +44,25 @@ class LogStreams:
         self._made: set[str] = set()
 
     def pump(self) -> bool:
-        """Send what is there. Whether there may be more at once."""
+        """Send what is there and due. Whether there may be more at once."""
         more = False
         for stream in self._streams:
             more |= stream.read()
             self._send(stream)
         return more
 
-    def finish(self) -> None:
-        """Send all that is left, when it is due. The nodes must have ended."""
+    def drain(self) -> None:
+        """The nodes have ended: take in all that is left of their files, and send what is due."""
         while self.pump():
             pass
         for stream in self._streams:
             stream.end()
-            while stream.waiting:
-                time.sleep(max(0.0, stream.waiting[0].due - time.monotonic()))
+            self._send(stream)
+
+    def finish(self, ended: threading.Event) -> None:
+        """Send what was not due; ``ended``: leave it."""
+        for stream in self._streams:
+            while stream.waiting and not ended.wait(stream.waiting[0].due - time.monotonic()):
                 self._send(stream)
 
     def _send(self, stream: _Stream) -> None:
@@ -129,6 +134,7 @@ class _Stream:
         """An event must not be empty, and has a longest size; a longer line becomes several."""
         seen, due = time.time_ns() // 1_000_000, time.monotonic() + self._delay
         for line in lines:
-            for start in range(0, len(line), _LONGEST_EVENT):
-                piece = line[start : start + _LONGEST_EVENT].decode("utf-8", "replace")
+            text = line.decode("utf-8", "replace")
+            for start in range(0, len(text), _LONGEST):
+                piece = text[start : start + _LONGEST]
                 self.waiting.append(_Event(seen, piece, len(piece.encode()) + _EVENT_BYTES, due))
