@@ -1,11 +1,11 @@
 """What the emulator gives each control plane, and what it wants of it.
 
-    Emulator (__init__.py)  starts one control plane for each cloud, and gives a command the variables to reach them
-      servers.py            object stores and logs by existing servers: moto, fake-gcs-server, azurite
-      web.py                serves a WSGI application on loopback, plain or behind TLS, with call faults in front of it
-      faults.py             what is to go wrong, and when
-      nodes.py              the containers of one start of a job: real processes that run launch.py
-      sagemaker/ vertex/ azureml/   plane.py: open_plane(site) -> Plane; validates, and takes jobs through their states
+Emulator (__init__.py)  starts one control plane for each cloud, and gives a command the variables to reach them
+  servers.py            object stores and logs by existing servers: moto, fake-gcs-server, azurite
+  web.py                serves a WSGI application on loopback, plain or behind TLS, with call faults in front of it
+  faults.py             what is to go wrong, and when
+  nodes.py              the containers of one start of a job: real processes that run launch.py
+  sagemaker/ vertex/ azureml/   plane.py: open_plane(site) -> Plane; validates, and takes jobs through their states
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from cloudtrain.emulator.nodes import Nodes
-
     from cloudtrain.emulator.faults import Faults
+    from cloudtrain.emulator.nodes import Nodes
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 

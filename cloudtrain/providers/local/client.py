@@ -12,8 +12,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cloudtrain import shipped
@@ -30,6 +31,9 @@ class Container(NamedTuple):
     """The launch.py that has come with the job."""
     folder: Path
     """The folder it is started in."""
+    log: Path | None = None
+    """In the emulator: the file to which all that the node prints is appended. Its environment is then the one that it
+    is given and nothing of this process's, launch.py is the very file above, and nobody hears it but by that log."""
 
 
 class HostProcess:
@@ -65,32 +69,39 @@ class HostProcess:
         self,
         nodes: list[dict[str, str]],
         *,
-        secrets: Mapping[str, str],
-        shm_gib: int | None,
-        grace: float,
-        lock: Path,
+        secrets: Mapping[str, str] = MappingProxyType({}),
+        shm_gib: int | None = None,
+        grace: float | None = None,
+        lock: Path | None = None,
         preload: Sequence[str] = (),
         containers: Sequence[Container] = (),
+        relayed: Collection[int] = (),
     ) -> None:
         """Hand over the request.
 
         ``secrets`` are variables with their values, for the nodes' environment alone; ``lock`` is the run's, which the
         host process takes when this one is gone before the nodes are; ``preload`` are modules that all ranks would
         import, loaded once before the fork. ``containers``: how each node is started, where the nodes' environments are
-        those of a cloud's containers.
+        those of a cloud's containers. ``grace`` None: nobody but the caller stops nodes, and with this process they are
+        killed at once. ``relayed``: ports of loopback of which sockets that listen in the nodes' own networks are sent
+        to the socket ``relay`` of ``folder``.
         """
         self._say(
             kind="run",
             nodes=nodes,
             env=self.env,
+            relayed=sorted(relayed),
             secrets={f"CLOUDTRAIN_SECRET_{name}": value for name, value in secrets.items()},
             events=str(self.folder / "events"),
             folder=str(self.folder),
             launch=str(shipped.entrypoints() / "launch.py"),
-            containers=[{"launch": str(made.launch), "folder": str(made.folder)} for made in containers],
+            containers=[
+                {"launch": str(made.launch), "folder": str(made.folder), "log": str(made.log) if made.log else None}
+                for made in containers
+            ],
             shm_gib=shm_gib,
             grace=grace,
-            lock=str(lock),
+            lock=str(lock) if lock else None,
             preload=list(preload),
         )
 
@@ -98,6 +109,10 @@ class HostProcess:
         """SIGTERM to every node's launcher; SIGKILL when its grace is long over."""
         self._say(kind="stop")
         self._process.send_signal(signal.SIGCONT)  # it may have been stopped, and must not stay behind
+
+    def signal(self, number: int, node: int | None = None) -> None:
+        """A signal to one node's launcher, or to all; whoever has ended gets none."""
+        self._say(kind="signal", number=number, node=node)
 
     def kill(self) -> None:
         """SIGKILL to every node's launcher; the kernel and the host process end what is below."""
@@ -225,7 +240,7 @@ def _environment(extra: Mapping[str, str]) -> dict[str, str]:
 
 def host_for(options: LocalOptions, extra_env: Mapping[str, str] | None = None) -> HostProcess:
     """Start the host process, so that it loads torch while the job is read. Raises MissingError without torch."""
-    _require_torch()
+    require_torch()
     return HostProcess(options.isolation, _engine(options), extra_env)
 
 
@@ -235,7 +250,8 @@ def _engine(options: LocalOptions) -> str:
     return options.engine
 
 
-def _require_torch() -> None:
+def require_torch() -> None:
+    """Raise MissingError where no local run is possible."""
     from importlib.util import find_spec
 
     if find_spec("torch") is None:

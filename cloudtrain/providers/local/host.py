@@ -119,7 +119,9 @@ class _Host:
         if isolated:
             try:
                 hosts = _contract_hosts(plan) if plan["containers"] else []
-                self._network = isolation.Network(len(plan["nodes"]), Path(plan["folder"]), hosts)
+                network = isolation.Network(len(plan["nodes"]), Path(plan["folder"]), hosts)
+                _send_listeners(plan, network)
+                self._network = network
             except isolation.IsolationError as error:
                 self._problem = str(error)
         self._plan = plan
@@ -131,7 +133,7 @@ class _Host:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         gc.freeze()  # the collector would touch, and so copy, every page the nodes share
         listener = None if self._network else _listen_on_loopback()
-        shell = {**without_foreign(plan["env"]), **plan["secrets"]}
+        shell = {**without_foreign(plan["env"]), **plan["secrets"]} if not _is_sealed(plan) else {}
         others = _others(plan, self._network, listener)
         plan["host"], plan["host_fd"] = os.getpid(), processes.own_pidfd()
         for node, env in enumerate(plan["nodes"]):
@@ -178,26 +180,31 @@ class _Host:
         """Do what standard input says; False when it has ended."""
         data = os.read(0, 1 << 16)
         if not data:
-            self._hold_lock()
-            self._stop()
+            self._be_left()
             return False
         self._pending += data
         self._obey_pending()
         return True
 
-    def _hold_lock(self) -> None:
+    def _be_left(self) -> None:
         """The command is gone and the nodes are not: they may be saving, and nobody is to continue from that yet."""
         assert self._plan
+        if self._plan["grace"] is None:
+            self._signal(signal.SIGKILL)
+            return
         with contextlib.suppress(OSError):
             self._lock = os.open(self._plan["lock"], os.O_WRONLY)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._stop()
 
     def _obey_pending(self) -> None:
         *lines, rest = bytes(self._pending).split(b"\n")
         self._pending = bytearray(rest)
-        for line in lines:
-            if json.loads(line)["kind"] == "stop":
+        for message in map(json.loads, lines):
+            if message["kind"] == "stop":
                 self._stop()
+            elif message["kind"] == "signal":
+                self._signal(message["number"], message["node"])
             else:
                 self._signal(signal.SIGKILL)
 
@@ -208,18 +215,37 @@ class _Host:
             self._kill_later()
 
     def _kill_later(self) -> None:
-        if self._kill_at is None and self._plan:
+        if self._kill_at is None and self._plan and self._plan["grace"] is not None:
             self._kill_at = time.monotonic() + self._plan["grace"] + _KILL_AFTER_STOP_SECONDS
 
-    def _signal(self, sig: int) -> None:
-        for pid in self._running:
-            processes.send(pid, sig)
+    def _signal(self, sig: int, only: int | None = None) -> None:
+        for pid, node in self._running.items():
+            if only in (None, node):
+                processes.send(pid, sig)
 
 
 def _load_torch() -> None:
     import torch.distributed.launcher.api  # noqa: F401 - the costly part
 
     import launch  # noqa: F401 - the nodes call it
+
+
+def _is_sealed(plan: Plan) -> bool:
+    """Whether the nodes are the emulator's containers, which get nothing of this process's environment."""
+    return any(container["log"] for container in plan["containers"])
+
+
+def _send_listeners(plan: Plan, network: isolation.Network) -> None:
+    """One message per node, each a byte with the sockets in the order of the ports."""
+    if not plan["relayed"]:
+        return
+    with socket.socket(socket.AF_UNIX) as relay:
+        relay.connect(str(Path(plan["folder"], "relay")))
+        for node in range(len(plan["nodes"])):
+            listeners = [network.listen(node, port) for port in plan["relayed"]]
+            socket.send_fds(relay, [b"."], [listener.fileno() for listener in listeners])
+            for listener in listeners:
+                listener.close()
 
 
 def _contract_hosts(plan: Plan) -> list[str]:
@@ -263,12 +289,9 @@ def _become_node(
         processes.default_signals(blocked=processes.ENDING)  # its launcher lets them in
         os.setsid()
         # SIGTERM, so that a node whose host is killed still stops its workers in order.
-        processes.die_with_parent(0 if own_pids else plan["host"], signal.SIGTERM, plan["host_fd"])
-        events = socket.socket(socket.AF_UNIX)
-        events.connect(plan["events"])
-        _redirect(Path(env["CLOUDTRAIN_LOG_DIR"]) / f"node-{node}.log")
-        keep = {events.fileno()}
-        env["CLOUDTRAIN_EVENTS_FD"] = str(events.fileno())
+        last_word = signal.SIGKILL if _is_sealed(plan) else signal.SIGTERM
+        processes.die_with_parent(0 if own_pids else plan["host"], last_word, plan["host_fd"])
+        keep = _outlets(plan, node, env)
         if listener:
             keep.add(listener.fileno())
             env["CLOUDTRAIN_LISTEN_FD"] = str(listener.fileno())
@@ -283,6 +306,8 @@ def _become_node(
             os.execve(sys.executable, [sys.executable, "-u", launch], env)
         os.environ.clear()
         os.environ.update(env)
+        if _is_sealed(plan):
+            _forget_ours(launch)
         import launch as launcher
 
         code = launcher.main(dict(os.environ))
@@ -292,6 +317,28 @@ def _become_node(
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _outlets(plan: Plan, node: int, env: dict[str, str]) -> set[int]:
+    """Where the node's words go: the run's follower and a log, or the log alone. Returns what it must hold open."""
+    log = plan["containers"][node]["log"] if plan["containers"] else None
+    if log:
+        _redirect(Path(log))
+        return set()
+    events = socket.socket(socket.AF_UNIX)
+    events.connect(plan["events"])
+    _redirect(Path(env["CLOUDTRAIN_LOG_DIR"]) / f"node-{node}.log")
+    env["CLOUDTRAIN_EVENTS_FD"] = str(events.fileno())
+    return {events.detach()}
+
+
+def _forget_ours(launch: str) -> None:
+    """Have what is imported from now on be what came with the job, as if its launch.py had been started."""
+    ours = str(Path(sys.modules["cloudtrain_launch"].__path__[0]).parent)
+    for name in list(sys.modules):
+        if name == "launch" or name.partition(".")[0] in ("cloudtrain_launch", "cloudtrain_job"):
+            del sys.modules[name]
+    sys.path[:] = [str(Path(launch).resolve().parent), *(path for path in sys.path if path != ours)]
 
 
 def _redirect(log: Path) -> None:

@@ -140,6 +140,18 @@ class Network:
             raise IsolationError("a process namespace could not be made")
         return int(answer)
 
+    def listen(self, node: int, port: int) -> socket.socket:
+        """A socket that listens on loopback as the node has it; from any thread. Raises IsolationError."""
+        ours = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        try:
+            _setns(self._netns[node], CLONE_NEWNET)
+            return socket.create_server(("127.0.0.1", port), backlog=128)
+        except OSError as error:
+            raise IsolationError(f"the nodes' network could not be made: {error}") from error
+        finally:
+            _setns(ours, CLONE_NEWNET)
+            os.close(ours)
+
     def _become(self, node: int, shm_gib: int | None) -> None:
         _setns(self._netns[node], CLONE_NEWNET)
         _unshare(CLONE_NEWNS | CLONE_NEWUTS)
