@@ -1,0 +1,81 @@
+"""Vertex AI on loopback: JobService, the log of its jobs, and the buckets that they work with.
+
+rest.py, rpc.py   calls by HTTP and by gRPC -> service.py, logs.py: what they do
+service.py        keeps the jobs; validation.py: what it refuses
+life.py           one job's life, in a thread; start.py: one start of its containers; restarts.py: when there is
+                  another one; wording.py: what the service says
+storage.py        Cloud Storage, and the same buckets under /gcs
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from cloudtrain.emulator.base import Plane, Site, WsgiApp
+from cloudtrain.emulator.vertex.errors import HTTP_STATUS, code_of, envelope
+from cloudtrain.emulator.vertex.life import Surroundings
+from cloudtrain.emulator.vertex.logs import EntryLog
+from cloudtrain.emulator.vertex.rest import Rest
+from cloudtrain.emulator.vertex.service import JobService
+from cloudtrain.emulator.vertex.storage import Storage
+
+PROJECT, REGION, BUCKET = "cloudtrain-emulator", "us-central1", "cloudtrain-emulator"
+"""Any project and region will do; these are for whoever has none."""
+
+
+class VertexPlane:
+    """See ``Plane``."""
+
+    needs_tls = False
+
+    def __init__(self, site: Site) -> None:
+        self._log = EntryLog(site.faults.logs("vertex"))
+        self._storage = Storage(site.folder / "gcs")
+        self._jobs = JobService(Surroundings(site, self._log, self._storage, threading.Event()))
+        self._rest = Rest(self._jobs, self._log)
+        self.app: WsgiApp = self._rest.answer
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        """The CustomJobs of all creates; see ``JobService``."""
+        return self._jobs.requests
+
+    def operation(self, environ: Mapping[str, Any]) -> str:
+        """``CreateCustomJob`` and so on, ``ListLogEntries``."""
+        return self._rest.operation(environ)
+
+    def fault_response(self, status: int, code: str, message: str) -> tuple[bytes, Mapping[str, str]]:
+        """Google's code, if ``code`` is none of Google's own but the emulator's word for the fault, is the status's."""
+        known = code if code in HTTP_STATUS else code_of(status)
+        return envelope(status, known, message), {"Content-Type": "application/json; charset=UTF-8"}
+
+    def opened(self, url: str) -> Mapping[str, str]:
+        """Starts the object server."""
+        self._storage.start()
+        self._storage.create_bucket(BUCKET)
+        return {
+            "STORAGE_EMULATOR_HOST": self._storage.url,
+            "GOOGLE_CLOUD_PROJECT": PROJECT,
+            "NO_GCE_CHECK": "true",
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{url}/",
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{url}/",
+            "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
+            "CLOUDSDK_CORE_PROJECT": PROJECT,
+            "CLOUDTRAIN_ENDPOINT_VERTEX": url,
+            "CLOUDTRAIN_ENDPOINT_LOGGING": url,
+            "CLOUDTRAIN_VERTEX_PROJECT": PROJECT,
+            "CLOUDTRAIN_VERTEX_REGION": REGION,
+            "CLOUDTRAIN_VERTEX_BUCKET": BUCKET,
+        }
+
+    def close(self) -> None:
+        """End all jobs and the object server."""
+        self._jobs.close()
+        self._storage.close()
+
+
+def open_plane(site: Site) -> Plane:
+    """Vertex AI's control plane."""
+    return VertexPlane(site)
