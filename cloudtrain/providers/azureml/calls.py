@@ -38,7 +38,7 @@ class Patience(RetryPolicy[Any, Any]):
     """azure-core's retries with jitter, a bound on what a server may ask for, and one for a token that has expired."""
 
     def __init__(self) -> None:
-        super().__init__(retry_total=TRIES, retry_status=TRIES, retry_connect=4, retry_read=5)
+        super().__init__(retry_total=TRIES, retry_status=TRIES, retry_connect=3, retry_read=5)
 
     def configure_retries(self, options: dict[str, Any]) -> dict[str, Any]:
         """See azure-core."""

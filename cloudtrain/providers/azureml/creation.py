@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from cloudtrain.providers.port import Description
 
 _LONGEST_WAIT = 30.0
+_GIT = tuple(f"AZUREML_GIT_{name}" for name in ("REPOSITORY_URI", "BRANCH", "COMMIT", "DIRTY", "BUILD_ID", "BUILD_URI"))
+"""Variables from which the package takes the same facts."""
 _AGAIN = THROTTLED | {401}
 """Also after a token that has expired: the one that was refused has been dropped, and the next call gets another."""
 
@@ -57,41 +59,46 @@ class Creator:
 
     def _tried(self, client: Any, job: Any, doing: str) -> tuple[CloudtrainError | None, float | None]:
         """The failure, None for success; and the seconds to wait for another try, 0 for as many as usual, None for
-        none."""
+        none. Raises what the package says of the form."""
+        from azure.ai.ml.exceptions import MlException
         from azure.core.exceptions import AzureError, HttpResponseError
 
         try:
             client.jobs.create_or_update(job)
+        except MlException:
+            raise
         except HttpResponseError as error:
             return of_response(error, doing), _wait_after(error)
         except AzureError as error:
             return UnreachableError(f"cannot {doing}: no answer ({type(error).__name__})"), 0.0
-        except OSError as error:
-            return UnreachableError(f"cannot {doing}: {error.strerror or error}"), None
         return None, None
 
     @contextmanager
     def _client(self) -> Iterator[Any]:
-        with _undisturbed(), quiet(), warnings.catch_warnings():
+        # The client would add facts of the git repository in which this process happens to stand, and ask git for
+        # them five times. What `render` has shown is what is to go out.
+        variables: dict[str, str | None] = {**dict.fromkeys(_GIT), "GIT_DIR": os.devnull}
+        if self._endpoints.emulated:
+            variables[ARM] = self._endpoints.arm
+        with _environment(variables), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the vendor's package: on what it imports, and experimental fields
             try:
                 with importing():
                     from azure.ai.ml import MLClient
             except ImportError as error:
                 raise MissingError(f"azure-ai-ml cannot be loaded: {error}", hint=EXTRAS["azureml"]) from error
-            if self._endpoints.emulated:
-                os.environ[ARM] = self._endpoints.arm
-            yield MLClient(
-                self._credential,
-                self._account["subscription"],
-                self._account["resource_group"],
-                self._account["workspace"],
-                enable_telemetry=False,
-                show_progress=False,
-                retry_total=0,  # see create: it would send a job again without looking
-                connection_timeout=CONNECT_SECONDS,
-                read_timeout=READ_SECONDS,
-            )
+            with quiet():
+                yield MLClient(
+                    self._credential,
+                    self._account["subscription"],
+                    self._account["resource_group"],
+                    self._account["workspace"],
+                    enable_telemetry=False,
+                    show_progress=False,
+                    retry_total=0,  # see create: it would send a job again without looking
+                    connection_timeout=CONNECT_SECONDS,
+                    read_timeout=READ_SECONDS,
+                )
 
 
 @contextmanager
@@ -104,26 +111,33 @@ def _loaded(form: Mapping[str, Any]) -> Iterator[Any]:
         try:
             yield load_job(file)
         except (MlException, ValidationError) as error:
-            raise RefusedError(f"azure-ai-ml refuses the form: {one_line(str(error))}", cause="invalid") from None
+            raise RefusedError(f"azure-ai-ml refuses the form: {_details(str(error))}", cause="invalid") from None
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """The environment as it was: the package writes the name of its cloud there, for all that comes later.
-
-    And it would put facts of the git repository that this process happens to stand in into the job; what ``render``
-    has shown is what is to go out.
-    """
-    before = dict(os.environ)
-    os.environ["GIT_DIR"] = os.devnull
+def _environment(wanted: Mapping[str, str | None]) -> Iterator[None]:
+    """Variables for a while, None for one that is not to be there. Afterwards they, and the name of the cloud, which
+    the package writes for all that comes later, are as they were."""
+    before = {name: os.environ.get(name) for name in (CLOUD, *wanted)}
+    _set(wanted)
     try:
         yield
     finally:
-        for name in {CLOUD, ARM, "GIT_DIR"}:
-            if name in before:
-                os.environ[name] = before[name]
-            else:
-                os.environ.pop(name, None)
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _details(message: str) -> str:
+    """What is wrong, out of a page of coloured advice: the lines that begin with ``(x)``."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
+    return one_line(" ".join(re.findall(r"^\(x\) (.+)$", plain, re.M)) or plain)
 
 
 def _wait_after(error: Any) -> float | None:

@@ -19,6 +19,7 @@ THROTTLED = frozenset({408, 429, 500, 502, 503, 504})
 LOGIN = "az login, or set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET."
 _LONGEST = 3000
 """Characters of a message; the service's own limit for a failure."""
+_DEEPEST = 8
 _CAUSES = (
     ("quota", r"quota"),
     ("capacity", r"capacity|allocation ?failed|sku ?not ?available"),
@@ -40,9 +41,17 @@ def words_of(error: Any) -> tuple[str, str]:
     codes: list[str] = []
     messages: list[str] = []
     for part in (error, *entries(error, "details")):
-        codes += [word for word in (text(part, "code"), text(part, "innerError", "code")) if word]
+        codes += _codes_of(part)
         messages += [word for word in [text(part, "message")] if word and word not in messages]
-    return " ".join(dict.fromkeys(codes)), one_line(" ".join(messages))
+    return one_line(" ".join(dict.fromkeys(codes))), one_line(" ".join(messages))
+
+
+def _codes_of(part: Any) -> Iterator[str]:
+    """From the general to the special: ``UserError``, ``Immutable``, ``JobPropertyImmutable``."""
+    for _ in range(_DEEPEST):
+        if word := text(part, "code"):
+            yield word
+        part = at(part, "innerError")
 
 
 def refusal(status: int, body: Any, doing: str) -> CloudtrainError:

@@ -63,10 +63,11 @@ def written_form(native: Mapping[str, Any]) -> Iterator[Path]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """The loader tells of each experimental field. Its level is set when the package is imported."""
+    """The package tells of each experimental field, and of errors that it raises as well. Its level is set when it is
+    imported."""
     logger = logging.getLogger("azure.ai.ml")
     level = logger.level
-    logger.setLevel(logging.ERROR)
+    logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 HASH_VERSION = "202208"
 _SIZE = f"{OURS}bytes"
-_THREADS = 8
+_THREADS = 5
+"""With two blocks each as many as the vendor's client keeps connections."""
 _LOOK_SECONDS = 0.1
 _DOING = "upload the code"
 
