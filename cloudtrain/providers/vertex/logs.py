@@ -1,0 +1,192 @@
+"""The lines of a job, from Cloud Logging.
+
+An entry is of ``resource.type="ml_job"`` and has the job's number in ``resource.labels.job_id`` and the replica in
+``resource.labels.task_name``: ``workerpool1-3``, or ``service`` for what the platform says. The text is
+``jsonPayload.message``, or else ``textPayload``. (As gcloud's ``ai custom-jobs stream-logs`` reads them.)
+
+The service lets a project read 60 times a minute: pages are as large as it allows, 1000 entries.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from cloudtrain.providers.port import Cursor, LogLine, LogPage
+from cloudtrain.providers.reading import at, entries, text
+from cloudtrain.providers.vertex.calls import retry
+from cloudtrain.providers.vertex.endpoints import Endpoints
+from cloudtrain.providers.vertex.errors import Told
+from cloudtrain.providers.vertex.position import SECOND, Key, Position, key_of
+from cloudtrain.runs.loglines import parse
+
+_PAGE = 1000
+_MOST_LINES = 5000
+"""Entries of one reading, and those of a page more."""
+_TIMEOUT = (10.0, 60.0)
+"""To connect, and to hear something; seconds."""
+_PATIENCE_SECONDS = 150.0
+"""No new try after that: longer than the minute that the service counts calls in."""
+_TASK = re.compile(r"workerpool([0-9]{1,3})-([0-9]{1,6})")
+
+
+class Subject(NamedTuple):
+    """The job whose lines are wanted."""
+
+    number: str
+    """The last part of its resource name."""
+    created: int
+    """Nanoseconds since the epoch. Each query says it: without a time Google's client asks for the last day alone."""
+    pools: tuple[int, ...]
+    """Replicas of each pool."""
+    is_over: bool
+
+
+class Entry(NamedTuple):
+    """One entry, which may hold several lines."""
+
+    key: Key
+    node: int
+    is_platform: bool
+    text: str
+
+
+class Logs:
+    """Cloud Logging of one project."""
+
+    def __init__(self, endpoints: Endpoints, project: str, order_seconds: float) -> None:
+        """``order_seconds``: how long an entry waits for those before it."""
+        self._endpoints = endpoints
+        self._project = project
+        self._order = order_seconds
+
+    def page(self, subject: Subject, cursor: Cursor) -> LogPage:
+        """The next lines."""
+        now = time.time()
+        position = Position.of(cursor)
+        if position is None:
+            newest, over = self._newest(subject), subject.is_over
+            position = Position.begun(subject.created, newest, order=self._order, is_over=over, now=now)
+        elif position.at is None:
+            if position.waits(self._order, now):
+                return LogPage((), cursor, caught_up=True)
+            position.release(self._newest(subject), self._order, now)
+        found = self._new_entries(subject, position, now)
+        lines = [line for entry in found for line in _lines(entry)]
+        return LogPage(tuple(lines), position.as_cursor(), caught_up=position.at is None)
+
+    def _new_entries(self, subject: Subject, position: Position, now: float) -> list[Entry]:
+        """Those that may be given out and have not been, in the order of their times."""
+        new: list[Entry] = []
+        last = position.start
+        for page in self._pages(subject, position.start, position.released):
+            if len(new) >= _MOST_LINES:
+                position.paused(last)
+                break
+            for entry in page:
+                last = max(last, entry.key.time)
+                if position.takes(entry.key):
+                    new.append(entry)
+        else:
+            position.done(now)
+        return sorted(new, key=lambda entry: entry.key.time)
+
+    def _newest(self, subject: Subject) -> int | None:
+        """Time of the newest entry."""
+        for page in self._pages(subject, subject.created, None, order="timestamp desc", size=1):
+            if page:
+                return page[0].key.time
+        return None
+
+    def _pages(
+        self, subject: Subject, first: int, last: int | None, order: str = "timestamp asc", size: int = _PAGE
+    ) -> Iterator[list[Entry]]:
+        """All entries between two moments, both included. A page may be empty, and others follow."""
+        asked = {
+            "resourceNames": [f"projects/{self._project}"],
+            "filter": _filter(subject.number, first, last),
+            "orderBy": order,
+            "pageSize": size,
+        }
+        token = ""
+        while True:
+            answer = self._answer({**asked, "pageToken": token} if token else asked)
+            yield [entry for item in entries(answer, "entries") if (entry := _entry(item, subject.pools))]
+            token = text(answer, "nextPageToken")
+            if not token:
+                return
+
+    def _answer(self, asked: Mapping[str, Any]) -> Any:
+        with Told("Cloud Logging"):
+            call = self._client.logging_api.api_request
+            again = retry(_PATIENCE_SECONDS)
+            return again(call)(method="POST", path="/entries:list", data=asked, timeout=_TIMEOUT)
+
+    @cached_property
+    def _client(self) -> Any:
+        return self._endpoints.log_service()
+
+
+def _filter(number: str, first: int, last: int | None) -> str:
+    parts = ['resource.type="ml_job"', f'resource.labels.job_id="{number}"', f'timestamp>="{_written(first)}"']
+    if last is not None:
+        parts.append(f'timestamp<="{_written(last)}"')
+    return " AND ".join(parts)
+
+
+def _entry(item: Any, pools: Sequence[int]) -> Entry | None:
+    """None for what is no entry."""
+    moment = nanoseconds(text(item, "timestamp"))
+    if moment is None:
+        return None
+    task = text(item, "resource", "labels", "task_name")
+    node = _node(task, pools)
+    key = key_of(moment, text(item, "logName"), text(item, "insertId"))
+    return Entry(key, node or 0, node is None, _text(item))
+
+
+def _node(task: str, pools: Sequence[int]) -> int | None:
+    """Replicas are counted through the pools, as launch.py counts them; None for the platform."""
+    found = _TASK.fullmatch(task)
+    return sum(pools[: int(found.group(1))]) + int(found.group(2)) if found else None
+
+
+def _text(item: Any) -> str:
+    payload = at(item, "jsonPayload")
+    if not isinstance(payload, Mapping):
+        return text(item, "textPayload")
+    message = payload.get("message")
+    return message if isinstance(message, str) else json.dumps(payload, ensure_ascii=False)
+
+
+def _lines(entry: Entry) -> Iterator[LogLine]:
+    moment = entry.key.time / SECOND
+    for line in entry.text.removesuffix("\n").split("\n"):
+        yield LogLine(0, None, line, moment) if entry.is_platform else parse(line, entry.node, moment)
+
+
+def nanoseconds(moment: str) -> int | None:
+    """A time as Google's services write it, since the epoch; None for anything else."""
+    found = re.fullmatch(r"([0-9T:-]{19})(?:\.([0-9]{1,9}))?Z", moment)
+    if found is None:
+        return None
+    seconds = _seconds(found.group(1))
+    return None if seconds is None else seconds * SECOND + int((found.group(2) or "").ljust(9, "0"))
+
+
+@lru_cache(maxsize=256)
+def _seconds(moment: str) -> int | None:
+    try:
+        return int(datetime.fromisoformat(f"{moment}+00:00").timestamp())
+    except ValueError:
+        return None
+
+
+def _written(moment: int) -> str:
+    seconds, rest = divmod(moment, SECOND)
+    return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
