@@ -92,7 +92,7 @@ class Start:
                 return self._stopped(nodes, Fate("preempted", 0), notice=preempt.notice)
             if losses and ran >= losses[0].at and losses[0].node < len(self._plans):
                 nodes.signal(signal.SIGKILL, losses[0].node)
-                self._let_end(nodes)
+                self._let_end(nodes, self._around.site.clock.scaled(_GRACE))  # the others see it by themselves
                 return self._stopped(nodes, Fate("lost", losses[0].node))
             if timeout is not None and time.monotonic() >= (self._job.ran_since or began) + timeout:
                 limit = text(self._job.native, "jobSpec", "scheduling", "timeout")
@@ -119,14 +119,13 @@ class Start:
         """End what still runs. If the primary replica gets done meanwhile, the job is."""
         if notice and not self._around.closing.is_set():
             nodes.signal(signal.SIGTERM)
-            self._let_end(nodes)
+            self._let_end(nodes, max(_LEAST_GRACE, self._around.site.clock.scaled(_GRACE)))
         nodes.kill()
         done = self._look(nodes).get(0) == 0
         return wording.succeeded() if done else result
 
-    def _let_end(self, nodes: Nodes) -> None:
-        grace = max(_LEAST_GRACE, self._around.site.clock.scaled(_GRACE))
-        until = time.monotonic() + grace
+    def _let_end(self, nodes: Nodes, limit: float) -> None:
+        until = time.monotonic() + limit
         while not nodes.wait(_LOOK_SECONDS) and time.monotonic() < until and not self._around.closing.is_set():
             self._look(nodes)
 
