@@ -53,21 +53,24 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def scan(folder: Path, *, limits: Limits | None = None, clock: Callable[[], int] = time.time_ns) -> Bundle:
+def scan(
+    folder: Path, *, limits: Limits | None = None, clock: Callable[[], int] = time.time_ns, above: bool = True
+) -> Bundle:
     """What ships from a code folder. Links to files and folders inside it are followed and ship as what they lead to.
 
     Raises SpecError if the folder is not there, is over the ``limits``, or holds what cannot ship and is not ignored: a
     link that leaves it, loops or leads nowhere, a socket, pipe or device, a name that is not UTF-8 or has a control
     character or a backslash; or if a file changes each time it is read. Raises MissingError for what may not be read.
     Names that differ only in case or in Unicode normalisation are different names and ship as they are.
-    ``clock`` gives the time in ns since the epoch; it decides which files cache.py may remember.
+    ``clock`` gives the time in ns since the epoch; it decides which files cache.py may remember. ``above`` False: for a
+    copy that was made of a bundle, which ignore files of folders above it have nothing to do with.
     """
     root = _real(folder)
     cache = DigestCache.load(root)
     changed = ""
     for _ in range(_TRIES):
         try:
-            bundle = _read_all(root, walk(root, limits or Limits()), cache, clock)
+            bundle = _read_all(root, walk(root, limits or Limits(), above=above), cache, clock)
         except Changed as error:
             changed = error.path
             continue

@@ -97,10 +97,11 @@ class Rules(NamedTuple):
     ours: tuple[_RuleFile, ...] = ()
 
     @staticmethod
-    def of(folder: Path) -> Rules:
-        """The rules at the top of a code folder. Raises OSError for an ignore file that cannot be read."""
-        above = Rules(git=tuple(_above(folder)))
-        return above.enter(str(folder), "")
+    def of(folder: Path, *, above: bool = True) -> Rules:
+        """The rules at the top of a code folder; ``above``: with those of the folders above it. Raises OSError for an
+        ignore file that cannot be read."""
+        outer = Rules(git=tuple(_above(folder)) if above else ())
+        return outer.enter(str(folder), "")
 
     def enter(self, folder: str, base: str) -> Rules:
         """The rules inside ``folder``, whose paths begin with ``base`` (``"sub/"``). Raises OSError like ``of``."""

@@ -54,15 +54,16 @@ class _Walk:
         return self.seen > self.limits.files * _PATIENCE
 
 
-def walk(root: Path, limits: Limits) -> list[Found]:
-    """The files under ``root`` (a real path) that ship, in the order of their UTF-8 paths.
+def walk(root: Path, limits: Limits, *, above: bool = True) -> list[Found]:
+    """The files under ``root`` (a real path) that ship, in the order of their UTF-8 paths; ``above``: by the ignore
+    files of the folders above it, too.
 
     Raises SpecError naming everything that cannot ship and is not ignored, or the biggest parts if it is too much;
     MissingError if a folder or an ignore file cannot be read.
     """
     state = _Walk(str(root), limits)
     try:
-        rules = Rules.of(root)
+        rules = Rules.of(root, above=above)
     except OSError as error:
         raise _cannot_read([f"{printable(str(error.filename))}: {error.strerror}"]) from error
     state.folders.append(_Folder("", str(root), rules, (str(root),)))

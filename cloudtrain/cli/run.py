@@ -4,52 +4,19 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import re
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from cloudtrain.cli.types import Numbers, Seconds
 from cloudtrain.providers.local.options import Cloud, LocalOptions
+from cloudtrain.providers.local.stopping import stoppable
 
 if TYPE_CHECKING:
-    from cloudtrain.providers.local.follow import Follower
     from cloudtrain.runs.observer import Observer
-
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-class _Seconds(click.ParamType[float]):
-    """``30``, ``30s``, ``0.5s``, ``10m``."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", str(value))
-        if not match:
-            self.fail(f"{value!r} is no duration; write 30s, 10m or 6h", param, ctx)
-        return float(match[1]) * _UNITS[match[2]]
-
-
-class _Ranks(click.ParamType[frozenset[int]]):
-    """``0,3``."""
-
-    name = "ranks"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[int]:
-        if isinstance(value, frozenset):
-            return value
-        if not re.fullmatch(r"\d+(,\d+)*", str(value)):
-            self.fail(f"{value!r} is no list of ranks; write 0 or 0,3", param, ctx)
-        return frozenset(int(text) for text in str(value).split(","))
 
 
 def _channels(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
@@ -95,11 +62,11 @@ def _channels(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
     help="Translate for this cloud and run through its in-container contract: the files and variables of every node.",
 )
 @click.option("--data", multiple=True, metavar="CHANNEL=PATH", callback=_channels, help="Where a channel lies here.")
-@click.option("--ranks", type=_Ranks(), help="Show the output of these ranks only, such as 0,3.")
-@click.option("--grace", type=_Seconds(), default="30s", show_default=True, help="From SIGTERM to SIGKILL.")
+@click.option("--ranks", type=Numbers("ranks"), help="Show the output of these ranks only, such as 0,3.")
+@click.option("--grace", type=Seconds(), default="30s", show_default=True, help="From SIGTERM to SIGKILL.")
 @click.option(
     "--start-timeout",
-    type=_Seconds(),
+    type=Seconds(),
     default="10m",
     show_default=True,
     help="For all nodes to connect and all ranks to join.",
@@ -131,7 +98,7 @@ def command(
     from cloudtrain.providers.local.client import host_for
 
     chosen = LocalOptions(args=args, **options)
-    with _signals() as stopper:
+    with stoppable() as stopper:
         host = host_for(chosen)  # loads torch while the rest is imported and the job is read
         try:
             from cloudtrain.job import Job
@@ -169,35 +136,3 @@ def _show_curve(report: dict[str, Any]) -> None:
     if curve:
         with suppress(OSError):  # nobody reads any more
             click.echo(curve)
-
-
-class _Stopper:
-    """Turns SIGINT and SIGTERM into requests to stop. Before the run has started, and the third time, they end the
-    command at once."""
-
-    def __init__(self) -> None:
-        self._follower: Follower | None = None
-
-    def follow(self, follower: Follower) -> None:
-        self._follower = follower
-
-    def __call__(self, number: int, _: FrameType | None) -> None:
-        if self._follower is None:
-            raise _Stopped(128 + number)
-        if self._follower.request_stop(signal.Signals(number).name) > 2:
-            os._exit(128 + number)  # the host process sees that we are gone, and ends what is left
-
-
-class _Stopped(SystemExit):
-    """Stopped before anything ran."""
-
-
-@contextmanager
-def _signals() -> Iterator[_Stopper]:
-    stopper = _Stopper()
-    before = {number: signal.signal(number, stopper) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopper
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

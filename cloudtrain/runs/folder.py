@@ -39,10 +39,13 @@ def new_run_id(name: str) -> str:
 
 
 class RunFolder:
-    """Paths and files of one run."""
+    """Paths and files of one run, or of one attempt of it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, run_id: str | None = None, attempt: int = 1) -> None:
+        """``run_id``: where it is not the folder's name, which that of a further attempt is not."""
         self.path = path
+        self.run_id = run_id or path.name
+        self.attempt = attempt
 
     @classmethod
     def create(cls, project: Path, run_id: str) -> RunFolder:
@@ -76,11 +79,6 @@ class RunFolder:
             hint = f"the newest here is {newest.parent.name}" if newest else "no run has been made here yet"
             raise SpecError(f"there is no run {run_id!r} in {runs}", hint=hint)
         return cls(path.resolve())
-
-    @property
-    def run_id(self) -> str:
-        """The name of the folder."""
-        return self.path.name
 
     @property
     def logs(self) -> Path:
@@ -137,19 +135,20 @@ class RunFolder:
     def make_latest(self) -> None:
         """Point ``latest`` at this run, by a rename, so that it always points somewhere."""
         link = self.path.parent / LATEST
-        new = self.path.parent / f".{LATEST}-{self.run_id}"
+        new = self.path.parent / f".{LATEST}-{self.path.name}"
         try:
-            new.symlink_to(self.run_id)
+            new.symlink_to(self.path.name)
             new.replace(link)
         except OSError:  # a file system without links, or a folder in the way: then there is no `latest`
             new.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def followed(self) -> Iterator[None]:
-        """Hold the lock that says that somebody is with this run."""
+    def followed(self) -> Iterator[int]:
+        """Hold the lock that says that somebody is with this run. Yields the open file: a process that inherits it
+        holds the lock, too."""
         with self.lock.open("w") as file:
             _lock(file.fileno())
-            yield
+            yield file.fileno()
 
     def is_followed(self) -> bool:
         """Whether some process, this one included, is with the run."""

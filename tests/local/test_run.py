@@ -251,7 +251,7 @@ def test_from_python(project: Project) -> None:
 import cloudtrain as ct
 run = ct.run("job.yaml", nodes=1, processes=2, isolation="none")
 status = run.wait()
-print(status.state, status.exit_code, list(run.logs(0)), len(list(run.logs())), run.report()["run_id"] == run.run_id)
+print(status.state, status.exit_code, [str(line) for line in run.logs(0)], len(list(run.logs())), run.report()["run_id"] == run.run_id)
 failed = ct.run(ct.Job(name="bad", entry="bad.py"), isolation="none")
 try:
     failed.raise_if_failed()
@@ -268,7 +268,7 @@ except ct.SpecError as error:
         env={**os.environ, "CT_TEST_MARK": project.mark},
     )  # fmt: skip
     lines = result.stdout.splitlines()
-    assert lines[0] == "SUCCEEDED 0 ['sum 1.0 world 2'] 2 True", result.stderr
+    assert lines[0] == "SUCCEEDED 0 ['[0/0] sum 1.0 world 2'] 2 True", result.stderr
     assert "RuntimeError: no good" in result.stdout
     assert lines[-1] == "refused 2"
 

@@ -30,18 +30,24 @@ class Ready:
     """The run to continue from."""
 
     @classmethod
-    def of(cls, job: Job, options: LocalOptions) -> Ready:
-        """Look at everything. Raises JobFileError, SpecError or MissingError; nothing has been made then."""
+    def of(cls, job: Job, options: LocalOptions, bundle: Bundle | None = None) -> Ready:
+        """Look at everything; the code is the job's unless ``bundle`` is given. Raises JobFileError, SpecError or
+        MissingError; nothing has been made then."""
         check(job, options)
-        bundle = bundle_of(job)
-        for name in job.data:
-            path = data_folder(job, name, options.data)
-            if not path.exists():
-                hint = f"put the data there, or give --data {name}=PATH"
-                raise SpecError(f"data.{name}: {path} is not there", hint=hint)
-        secrets = _secrets(job)
+        bundle = bundle or bundle_of(job)
+        secrets = check_here(job, options)
         earlier = _earlier(job, options.resume) if options.resume else None
         return cls(bundle, secrets, earlier)
+
+
+def check_here(job: Job, options: LocalOptions) -> dict[str, str]:
+    """Raise SpecError or MissingError for data and secrets that are not here; returns the secrets."""
+    for name in job.data:
+        path = data_folder(job, name, options.data)
+        if not path.exists():
+            hint = f"put the data there, or give --data {name}=PATH"
+            raise SpecError(f"data.{name}: {path} is not there", hint=hint)
+    return _secrets(job)
 
 
 def _secrets(job: Job) -> dict[str, str]:

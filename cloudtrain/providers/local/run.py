@@ -17,7 +17,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cloudtrain.bundle import stage
 from cloudtrain.errors import CloudtrainError, MissingError, SpecError
@@ -40,9 +40,18 @@ from cloudtrain.runs.observer import Observer, RunInfo
 from cloudtrain.runs.state import State
 
 if TYPE_CHECKING:
+    from cloudtrain.bundle import Bundle
     from cloudtrain.providers.local.rehearsal import Rehearsal
 
 OnStart = Callable[[Follower], None]
+
+
+class Place(NamedTuple):
+    """What has been made for a run before: by ``background``, which holds the folder's lock, too."""
+
+    folder: RunFolder
+    bundle: Bundle | None = None
+    """Code to run instead of what lies in the job's folder now."""
 
 
 def run_local(
@@ -52,6 +61,7 @@ def run_local(
     *,
     host: HostProcess | None = None,
     on_start: OnStart = lambda _: None,
+    place: Place | None = None,
 ) -> report.Report:
     """Train ``job`` here and return the end report.
 
@@ -61,19 +71,19 @@ def run_local(
     """
     host = host or host_for(options)
     try:
-        ready = Ready.of(job, options)
+        ready = Ready.of(job, options, place.bundle if place else None)
         fresh = needs_fresh_interpreter(job)
         if fresh:
             host.discard()
             host = host_for(options, fresh)
-        run_id = new_run_id(job.name)
+        run_id = place.folder.run_id if place else new_run_id(job.name)
         rehearsal = _rehearse(job, options, ready, run_id) if options.as_ else None
-        folder = RunFolder.create(job.folder, run_id)
-        with folder.followed():
+        folder = place.folder if place else RunFolder.create(job.folder, run_id)
+        with contextlib.nullcontext() if place else folder.followed():
             try:
                 return _run(job, options, observer, host, on_start, folder, ready, rehearsal)
             except BaseException as error:
-                _close_state(folder, error)
+                close_state(folder, error)
                 raise
             finally:
                 observer.close()
@@ -239,7 +249,7 @@ def _finish(
     return end
 
 
-def _close_state(folder: RunFolder, error: BaseException) -> None:
+def close_state(folder: RunFolder, error: BaseException) -> None:
     """Leave a final state behind: what was written last would say that the run goes on."""
     with contextlib.suppress(CloudtrainError):
         state = folder.read_state()
@@ -258,14 +268,16 @@ def _record(
     job: Job, options: LocalOptions, ready: Ready, request: LocalRequest, info: RunInfo, started: float
 ) -> None:
     folder = request.places.folder
+    before = folder.read_state() if (folder.path / "run.json").exists() else {}
     folder.write_state(
         {
+            **before,
             "version": 1,
             "run_id": folder.run_id,
             "name": job.name,
             "provider": "local",
             "as": options.as_,
-            "attempt": 1,
+            "attempt": folder.attempt,
             "state": State.PENDING.value,
             "nodes": info.nodes,
             "processes": info.processes,
@@ -274,6 +286,7 @@ def _record(
             "isolation": None,
             "job_file": str(job.file) if job.file else None,
             "checkpoints": str(request.places.checkpoints),
+            "outputs": {name: str(place) for name, place in request.places.outputs.items()},
             "resumed_from": ready.earlier.run_id if ready.earlier else None,
             "pid": os.getpid(),
             "started": started,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cloudtrain.providers.local.rehearsal import Rehearsal
 
 # Read once, when an interpreter or a library starts: a process that has loaded torch already would not see them.
-_READ_AT_START = ("PYTHON", "LD_", "DYLD_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TORCH", "PYTORCH", "ATEN_")
+READ_AT_START = ("PYTHON", "LD_", "DYLD_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TORCH", "PYTORCH", "ATEN_")
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def translate(
 
 def needs_fresh_interpreter(job: Job) -> dict[str, str]:
     """Variables of the job that must be set before torch is loaded."""
-    return {name: value for name, value in job.environment.env.items() if name.startswith(_READ_AT_START)}
+    return {name: value for name, value in job.environment.env.items() if name.startswith(READ_AT_START)}
 
 
 def data_folder(job: Job, name: str, given: Mapping[str, Path]) -> Path:
@@ -171,6 +171,7 @@ def _spec(job: Job, options: LocalOptions, folder: RunFolder, processes: int) ->
     return {
         "version": 1,
         "run_id": folder.run_id,
+        "attempt": folder.attempt,
         "kind": kind,
         "target": job.start,
         "args": [*job.argv, *options.args],
