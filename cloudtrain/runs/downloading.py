@@ -1,42 +1,92 @@
-"""Brings what a run has left into a folder: ``<folder>/model/...``, ``output/``, ``metrics/``, ``outputs/<name>/``."""
+"""Brings what a run has left into a folder: ``<folder>/model/...``, ``output/``, ``metrics/``, ``outputs/<name>/``.
+
+Everything is fetched beside its place first: what an archive holds is known only then, and a file that differs from
+one that lies there already must not be lost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import filecmp
+import secrets
+import shutil
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cloudtrain.errors import SpecError, did_you_mean
-from cloudtrain.providers.port import Progress
+from cloudtrain.providers.landing import below
+from cloudtrain.providers.port import Artefact, Progress
 from cloudtrain.runs.folder import cannot_write
+from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.runs.run import Run
 
 KINDS = ("model", "output", "metrics", "outputs", "checkpoints")
 BY_DEFAULT = frozenset(KINDS) - {"checkpoints"}
+_MOST_NAMED = 5
 
 
-def download(run: Run, folder: Path, kinds: Collection[str] | None, progress: Progress) -> list[Path]:
+def download(
+    run: Run, folder: Path, kinds: Collection[str] | None, progress: Progress, *, force: bool = False
+) -> list[Path]:
     """See ``Run.download``. ``kinds`` are those of KINDS, or ``outputs/NAME``."""
     wanted = _known(kinds)
     found = [artefact for artefact in run.artefacts() if _is_wanted(artefact.kind, wanted)]
     if not found:
         raise SpecError(f"run {run.run_id} has left no {' or '.join(sorted(wanted))}")
-    folders: dict[Path, None] = {}
+    if not force:
+        _refuse(folder, [one for one in found if _differs_in_size(one, folder)])
+    fresh = folder / f".cloudtrain-{secrets.token_hex(8)}"
+    try:
+        fresh.mkdir(parents=True)
+        _fetch(run, found, fresh, progress)
+        _refuse(folder, list(_put_in_place(fresh, folder, force)))
+    except OSError as error:
+        raise cannot_write(error, folder) from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return list(dict.fromkeys(below(folder, artefact.kind) for artefact in found))
+
+
+def _fetch(run: Run, found: list[Artefact], fresh: Path, progress: Progress) -> None:
     total = sum(max(artefact.size, 0) for artefact in found)
     done = 0
     for artefact in found:
-        place = folder / artefact.kind
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-            run.client.fetch(artefact, place, lambda part, _, before=done: progress(before + part, total))  # type: ignore[misc]
-        except OSError as error:
-            raise cannot_write(error, place) from error
+        place = below(fresh, artefact.kind)
+        place.mkdir(parents=True, exist_ok=True)
+        run.client.fetch(artefact, place, lambda part, _, before=done: progress(before + part, total))  # type: ignore[misc]
         done += max(artefact.size, 0)
         progress(done, total)
-        folders.setdefault(place)
-    return list(folders)
+
+
+def _put_in_place(fresh: Path, folder: Path, force: bool) -> Iterator[str]:
+    """Move what was fetched into ``folder``; yields the paths of what is not moved since something else is there."""
+    for source in sorted(fresh.rglob("*")):
+        path = source.relative_to(fresh)
+        target = folder / path
+        if source.is_dir() and not source.is_symlink():
+            target.mkdir(parents=True, exist_ok=True)
+        elif force or not target.exists() or filecmp.cmp(source, target, shallow=False):
+            source.replace(target)
+        else:
+            yield path.as_posix()
+
+
+def _differs_in_size(artefact: Artefact, folder: Path) -> bool:
+    """What is seen before a byte has been sent."""
+    target = below(below(folder, artefact.kind), artefact.path)
+    return artefact.size >= 0 and target.is_file() and target.stat().st_size != artefact.size
+
+
+def _refuse(folder: Path, differing: list[Artefact] | list[str]) -> None:
+    if differing:
+        names = [one if isinstance(one, str) else f"{one.kind}/{one.path}" for one in differing]
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        raise SpecError(
+            f"{folder} has other files already: {', '.join(map(shown, names[:_MOST_NAMED]))}{more}",
+            hint="--to another folder keeps both; --force replaces them",
+        )
 
 
 def _known(kinds: Collection[str] | None) -> frozenset[str]:

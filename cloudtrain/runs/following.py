@@ -71,13 +71,22 @@ class Follower:
     """One following of one attempt."""
 
     def __init__(
-        self, client: Client, native_id: str, observer: Observer, ledger: Ledger | None, *, run_id: str = ""
+        self,
+        client: Client,
+        native_id: str,
+        observer: Observer,
+        ledger: Ledger | None,
+        *,
+        run_id: str = "",
+        since: float | None = None,
     ) -> None:
+        """``since``: seconds since the epoch, for lines; those without a time count as later."""
         self._client = client
         self._native_id = native_id
         self._observer = observer
         self._ledger = ledger
         self._run_id = run_id
+        self._since = since
         self._reader = Reader(client, native_id)
         self._poll = poll_seconds(client)
         self._state: State | None = None
@@ -130,13 +139,17 @@ class Follower:
         if self._mute:
             return False
         try:
-            return self._reader.read(lambda line: self._observer.line(line.node, line.rank, line.text))
+            return self._reader.read(self._tell_line)
         except UnreachableError as error:
             self._observer.note(f"log lines will come later: {error.message}")
         except RefusedError as error:
             self._mute = True
             self._observer.note(f"without log lines: {error}")
         return False
+
+    def _tell_line(self, line: LogLine) -> None:
+        if self._since is None or line.time is None or line.time >= self._since:
+            self._observer.line(line.node, line.rank, line.text)
 
     def _settle(self) -> None:
         """Services show the last lines late: read on until nothing has come for as long as that takes."""

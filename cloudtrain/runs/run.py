@@ -89,13 +89,16 @@ class Run:
             time.sleep(left)
         return status
 
-    def follow(self, observer: Observer) -> RunStatus:
-        """Tell the observer of states and lines until the end. Interrupted, it leaves the job as it is."""
+    def follow(self, observer: Observer, *, since: float | None = None) -> RunStatus:
+        """Tell the observer of states and lines until the end. Interrupted, it leaves the job as it is.
+
+        ``since``: seconds since the epoch, for lines; those without a time count as later.
+        """
         from cloudtrain.runs.following import Follower
         from cloudtrain.runs.ledger import Ledger
 
         with Ledger.open() as ledger:
-            seen = Follower(self.client, self.native_id, observer, ledger, run_id=self._run_id).run()
+            seen = Follower(self.client, self.native_id, observer, ledger, run_id=self._run_id, since=since).run()
         return RunStatus.of(self._run_id or seen.run_id or self.native_id, seen)
 
     def raise_if_failed(self) -> None:
@@ -168,13 +171,19 @@ class Run:
         return self.client.artefacts(self.native_id)
 
     def download(
-        self, to: str | Path | None = None, kinds: Collection[str] | None = None, progress: Progress = silent
+        self,
+        to: str | Path | None = None,
+        kinds: Collection[str] | None = None,
+        progress: Progress = silent,
+        *,
+        force: bool = False,
     ) -> list[Path]:
         """Bring the files of these kinds (by default all but checkpoints) into folder ``to``, by default one called as
-        the run. Returns the folders of the kinds that there were. Raises SpecError if there was none."""
+        the run. Returns the folders of the kinds that there were. Raises SpecError if there was none, and for files
+        that lie there already and differ, unless ``force``."""
         from cloudtrain.runs.downloading import download
 
-        return download(self, Path(to) if to is not None else Path(self.run_id), kinds, progress)
+        return download(self, Path(to) if to is not None else Path(self.run_id), kinds, progress, force=force)
 
 
 def _keep(run_id: str, seen: Any) -> None:

@@ -88,7 +88,13 @@ def submit(
     Raises what ``prepare`` does; RefusedError if the provider refuses, MissingError for a package or credentials that
     are missing, UnreachableError if it does not answer: then the same call may be made again.
     """
-    prepared = prepare(job, provider, settings=settings)
+    return send(prepare(job, provider, settings=settings), new=new, observer=observer, progress=progress)
+
+
+def send(
+    prepared: Prepared, *, new: bool = False, observer: Observer | None = None, progress: Progress = silent
+) -> Run:
+    """``submit`` for a job that has been prepared."""
     with Ledger.open() as ledger:
         return _Submission(prepared, ledger, observer or Observer(), progress).run(new)
 
@@ -177,7 +183,7 @@ def _seen(client: Client, entry: Entry | None, request: Request) -> Description 
     try:
         return client.describe(entry.native_id)
     except RefusedError:
-        if entry.state.is_final:
+        if entry.state.is_final or entry.provider == registry.LOCAL:  # its folder was removed
             return None
         raise
 
@@ -212,7 +218,7 @@ def _plan_of(prepared: Prepared) -> dict[str, Any]:
     job = prepared.job
     return {
         "job": job.dump(),
-        "job_file": str(job.file) if job.file else None,
+        "job_file": str((job.file or job.folder / "job.yaml").absolute()),  # what its paths are seen from
         "settings": dict(prepared.settings),
         "bundle": prepared.first.bundle,
         "entrypoints": prepared.first.entrypoints,
@@ -266,7 +272,7 @@ def _refuse_unfit(client: Client, entry: Entry) -> None:
 
 
 def _next_request(entry: Entry, plan: Mapping[str, Any]) -> Request:
-    job = Job.parse(plan["job"], Path(plan["job_file"]) if plan["job_file"] else None)
+    job = Job.parse(plan["job"], Path(plan["job_file"]))
     settings = Settings(entry.provider, {name: value for name, value in plan["settings"].items() if value})
     context = Context(settings, plan["bundle"], plan["entrypoints"], entry.run_id, entry.attempt + 1)
     try:
