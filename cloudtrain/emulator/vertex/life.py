@@ -24,6 +24,7 @@ from cloudtrain.emulator.vertex.restarts import Again, Fate, Restarts
 from cloudtrain.emulator.vertex.start import Start
 from cloudtrain.emulator.vertex.storage import Storage
 from cloudtrain.emulator.vertex.wording import Ending
+from cloudtrain.errors import CloudtrainError
 from cloudtrain.providers.reading import text
 
 # Seconds that the service takes, by transcripts of real jobs (2026): about 3 minutes to the first line of the
@@ -63,6 +64,8 @@ class Life:
     def _live(self) -> None:
         try:
             ending = self._ending()
+        except CloudtrainError as error:  # this machine cannot run nodes
+            ending = wording.unable(str(error))
         except Exception:  # noqa: BLE001 - a fault of ours must end the job, and be seen
             traceback.print_exc(file=sys.stderr)
             ending = wording.internal()

@@ -90,6 +90,11 @@ def image_missing(replica: str, image: str) -> Ending:
     return Ending("JOB_STATE_FAILED", 5, message)
 
 
+def unable(why: str) -> Ending:
+    """Containers cannot be started on this machine."""
+    return Ending("JOB_STATE_FAILED", 13, f"Internal error occurred for the current attempt: {why}")
+
+
 def not_emulated(replica: str) -> Ending:
     """A container of which only its image knows what it does."""
     message = (

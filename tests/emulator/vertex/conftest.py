@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -32,7 +32,7 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def opened(folder: Path, faults: str = "", speed: float = 1000.0) -> Iterator[Opened]:
+def opened(folder: Path, faults: str = "", speed: float = 1000.0, start: Any = start_nodes) -> Iterator[Opened]:
     """``faults``: the text of a fault file."""
     from tests.emulator.vertex.clients import Clients
 
@@ -42,7 +42,7 @@ def opened(folder: Path, faults: str = "", speed: float = 1000.0) -> Iterator[Op
         (folder / "faults.yaml").write_text(faults)
         wrong = Faults.load(folder / "faults.yaml")
     (folder / "site").mkdir()
-    plane = open_plane(Site(folder / "site", Clock(speed), wrong, start_nodes))
+    plane = open_plane(Site(folder / "site", Clock(speed), wrong, start))
     assert isinstance(plane, VertexPlane)
     server = Server(plane, wrong, "vertex")
     try:
