@@ -61,7 +61,7 @@ class Record:
         self._reason = ""
         self._model = ""
         self._state = STARTING
-        self._transitions = [self._transition(STARTING)]
+        self._transitions = [_transition(STARTING, self._created)]
 
     @property
     def created(self) -> float:
@@ -89,7 +89,7 @@ class Record:
                 self._transitions[-1]["StatusMessage"] = state.message
             else:
                 self._transitions[-1]["EndTime"] = now
-                self._transitions.append(self._transition(state))
+                self._transitions.append(_transition(state, now))
             self._state, self._reason, self._model = state, reason(failure), model
             if state is DOWNLOADING and self._started is None:
                 self._started = now
@@ -151,14 +151,15 @@ class Record:
             secondary = transitions[-1]["Status"] = self._unknown
         return {"SecondaryStatus": secondary, "SecondaryStatusTransitions": transitions}
 
-    def _transition(self, state: State) -> dict[str, Any]:
-        return {"Status": state.secondary, "StartTime": self._now(), "StatusMessage": state.message}
-
 
 def arn_of(native: Mapping[str, Any], region: str) -> str:
     """Of the job, in the account of its role: a caller can pass no other."""
     account = text(native, "RoleArn").split(":")[4]
     return f"arn:{partition_of(region)}:sagemaker:{region}:{account}:training-job/{text(native, 'TrainingJobName')}"
+
+
+def _transition(state: State, now: float) -> dict[str, Any]:
+    return {"Status": state.secondary, "StartTime": now, "StatusMessage": state.message}
 
 
 def _selected(native: Mapping[str, Any]) -> dict[str, Any]:
