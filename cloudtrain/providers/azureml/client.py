@@ -12,6 +12,7 @@ a job is cancelled, the other looks for outputs at places it guesses.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -37,6 +38,9 @@ _ARM_ID = (
     r"(?i:(?:azureml:)?/subscriptions/(?P<subscription>[^/]+)/resourceGroups/(?P<resource_group>[^/]+)"
     r"/providers/Microsoft\.MachineLearningServices/workspaces/(?P<workspace>[^/]+)/jobs/)(?P<name>[^/]+)"
 )
+_NOWHERE = logging.NullHandler()
+"""Without a handler of anybody's, warnings of the vendor's packages go to standard error; what matters of them is
+raised as well."""
 _STUDIO = r"https://ml\.azure\.[^/]+/runs/(?P<name>[^/?#]+).*"
 
 
@@ -58,6 +62,7 @@ class AzureMLClient:
                 from cloudtrain.providers.azureml.workspace import Workspace
         except ImportError as error:
             raise MissingError(f"Azure's packages cannot be loaded: {error}", hint=EXTRAS["azureml"]) from error
+        logging.getLogger("azure").addHandler(_NOWHERE)
         from cloudtrain.providers.azureml.credentials import credential_for
         from cloudtrain.providers.azureml.endpoints import endpoints
 

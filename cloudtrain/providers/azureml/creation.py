@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _LONGEST_WAIT = 30.0
 _GIT = tuple(f"AZUREML_GIT_{name}" for name in ("REPOSITORY_URI", "BRANCH", "COMMIT", "DIRTY", "BUILD_ID", "BUILD_URI"))
 """Variables from which the package takes the same facts."""
+_ALONE = threading.Lock()
+"""The environment belongs to the whole process."""
 _AGAIN = THROTTLED | {401}
 """Also after a token that has expired: the one that was refused has been dropped, and the next call gets another."""
 
@@ -46,27 +49,29 @@ class Creator:
         None where the job was made and cannot be seen yet.
         """
         doing = f"create job {name}"
-        with self._client() as client, _loaded(form) as job:
-            for number in range(1, TRIES + 1):
-                failure, wait = self._tried(client, job, doing)
-                found = find()
-                if failure is None or found is not None:
-                    return found
-                if wait is None or number == TRIES:
-                    raise failure
-                time.sleep(min(_LONGEST_WAIT, wait) if wait else pause(number))
+        with self._vendors_ground():
+            client, job = self._client(), _loaded(form)
+        for number in range(1, TRIES + 1):
+            failure, wait = self._tried(client, job, doing)
+            found = find()
+            if failure is None or found is not None:
+                return found
+            if wait is None or number == TRIES:
+                raise failure
+            time.sleep(min(_LONGEST_WAIT, wait) if wait else pause(number))
         raise UnreachableError(f"cannot {doing}")
 
     def _tried(self, client: Any, job: Any, doing: str) -> tuple[CloudtrainError | None, float | None]:
         """The failure, None for success; and the seconds to wait for another try, 0 for as many as usual, None for
-        none. Raises what the package says of the form."""
+        none."""
         from azure.ai.ml.exceptions import MlException
         from azure.core.exceptions import AzureError, HttpResponseError
 
         try:
-            client.jobs.create_or_update(job)
-        except MlException:
-            raise
+            with self._vendors_ground():
+                client.jobs.create_or_update(job)
+        except MlException as error:
+            return _refused(error), None
         except HttpResponseError as error:
             return of_response(error, doing), _wait_after(error)
         except AzureError as error:
@@ -74,44 +79,57 @@ class Creator:
         return None, None
 
     @contextmanager
-    def _client(self) -> Iterator[Any]:
-        # The client would add facts of the git repository in which this process happens to stand, and ask git for
-        # them five times. What `render` has shown is what is to go out.
+    def _vendors_ground(self) -> Iterator[None]:
+        """Loads the package, keeps it from talking, and this process from what it would leave behind.
+
+        It would add facts of the git repository in which this process happens to stand, and ask git for them five
+        times; what ``render`` has shown is what is to go out.
+        """
         variables: dict[str, str | None] = {**dict.fromkeys(_GIT), "GIT_DIR": os.devnull}
         if self._endpoints.emulated:
             variables[ARM] = self._endpoints.arm
-        with _environment(variables), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the vendor's package: on what it imports, and experimental fields
+        with _ALONE, _environment(variables), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on what it imports, and of experimental fields
             try:
                 with importing():
-                    from azure.ai.ml import MLClient
+                    import azure.ai.ml  # noqa: F401
             except ImportError as error:
                 raise MissingError(f"azure-ai-ml cannot be loaded: {error}", hint=EXTRAS["azureml"]) from error
             with quiet():
-                yield MLClient(
-                    self._credential,
-                    self._account["subscription"],
-                    self._account["resource_group"],
-                    self._account["workspace"],
-                    enable_telemetry=False,
-                    show_progress=False,
-                    retry_total=0,  # see create: it would send a job again without looking
-                    connection_timeout=CONNECT_SECONDS,
-                    read_timeout=READ_SECONDS,
-                )
+                yield
+
+    def _client(self) -> Any:
+        from azure.ai.ml import MLClient
+
+        return MLClient(
+            self._credential,
+            self._account["subscription"],
+            self._account["resource_group"],
+            self._account["workspace"],
+            enable_telemetry=False,
+            show_progress=False,
+            retry_total=0,  # see create: it would send a job again without looking
+            connection_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+        )
 
 
-@contextmanager
-def _loaded(form: Mapping[str, Any]) -> Iterator[Any]:
+def _loaded(form: Mapping[str, Any]) -> Any:
+    """The package's job object. Raises RefusedError."""
     from azure.ai.ml import load_job
-    from azure.ai.ml.exceptions import MlException
-    from marshmallow import ValidationError
 
     with written_form(form) as file:
         try:
-            yield load_job(file)
-        except (MlException, ValidationError) as error:
-            raise RefusedError(f"azure-ai-ml refuses the form: {_details(str(error))}", cause="invalid") from None
+            return load_job(file)
+        except Exception as error:  # noqa: BLE001 - of several families, and some of Python's own
+            raise _refused(error) from None
+
+
+def _refused(error: Exception) -> RefusedError:
+    """What is wrong, out of a page of coloured advice: the lines that begin with ``(x)``."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or type(error).__name__)
+    said = " ".join(re.findall(r"^\(x\) (.+)$", plain, re.M)) or plain
+    return RefusedError(f"azure-ai-ml refuses the form: {one_line(said)}", cause="invalid")
 
 
 @contextmanager
@@ -132,12 +150,6 @@ def _set(variables: Mapping[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-
-
-def _details(message: str) -> str:
-    """What is wrong, out of a page of coloured advice: the lines that begin with ``(x)``."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
-    return one_line(" ".join(re.findall(r"^\(x\) (.+)$", plain, re.M)) or plain)
 
 
 def _wait_after(error: Any) -> float | None:

@@ -20,8 +20,13 @@ def blobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
 
 
 @pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+def vendor() -> None:
+    """azure-ai-ml, which takes seconds to load: only where jobs are made."""
     needed()
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     service = Service()
     with served(service, tmp_path) as authority:
         monkeypatch.setenv("CLOUDTRAIN_ENDPOINT_AZUREML", service.url)

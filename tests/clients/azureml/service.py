@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import trustme
 from werkzeug.serving import make_server
@@ -86,7 +87,8 @@ def lost(_: Request) -> None:
 
 def cut(_: Request) -> Response:
     """Half an answer."""
-    return Response(b'{"id": "/subscr', 200, {"Content-Length": "4000", "Content-Type": "application/json"})
+    begun = iter([b'{"id": "/subscr'])
+    return Response(begun, 200, {"Content-Length": "4000", "Content-Type": "application/json"})
 
 
 class _Call(NamedTuple):
@@ -172,13 +174,14 @@ class Service:
         history = re.fullmatch(rf"/history/v1\.0{re.escape(ARM_ID)}/runs/([^/]+)/details", request.path)
         if history:
             return "GetDetails", {"name": history[1]}
-        path = request.path.removeprefix(ARM_ID)
+        raw = request.environ["REQUEST_URI"].partition("?")[0]  # a name is one step, whatever is in it
+        path = raw.removeprefix(ARM_ID)
         for method, pattern, operation in _ROUTES:
             match = re.fullmatch(pattern, path)
-            if match and method == request.method and path != request.path:
+            if match and method == request.method and path != raw:
                 if request.args.get("api-version") != _VERSIONS[operation]:
                     self.complaints.append(f"{operation}: api-version {request.args.get('api-version')}")
-                return operation, match.groupdict()
+                return operation, {key: unquote(value) for key, value in match.groupdict().items()}
         self.complaints.append(f"{request.method} {request.path}: no such call")
         return "Unknown", {}
 

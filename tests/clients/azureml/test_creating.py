@@ -18,6 +18,8 @@ from tests.clients.azureml.service import Fault, Service, cut, error, fault, los
 from tests.providers.azureml.jobs import request as request_of
 from tests.providers.azureml.vendor import wire
 
+pytestmark = pytest.mark.usefixtures("vendor")
+
 FORM = {
     "resources": {"nodes": 2},
     "limits": {"runtime": "1h"},
