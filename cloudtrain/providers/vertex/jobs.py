@@ -28,7 +28,7 @@ _PATIENCE_SECONDS = 60.0
 _PAGE = 100
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
 """Seconds between two creates: throttling counts the calls of a minute."""
-_LOOKS = (0.5, 1.5, 4.0)
+_LOOKS = (0.5, 1.0, 2.0)
 """Seconds before each look for a job of which it is not clear whether it has been made."""
 _AT_ONCE = (0.0,)
 
