@@ -18,6 +18,7 @@ from cloudtrain.emulator.vertex.errors import HTTP_STATUS, code_of, envelope
 from cloudtrain.emulator.vertex.life import Surroundings
 from cloudtrain.emulator.vertex.logs import EntryLog
 from cloudtrain.emulator.vertex.rest import Rest
+from cloudtrain.emulator.vertex.rpc import Rpc
 from cloudtrain.emulator.vertex.service import JobService
 from cloudtrain.emulator.vertex.storage import Storage
 
@@ -36,6 +37,8 @@ class VertexPlane:
         self._jobs = JobService(Surroundings(site, self._log, self._storage, threading.Event()))
         self._rest = Rest(self._jobs, self._log)
         self.app: WsgiApp = self._rest.answer
+        self._rpc = Rpc(self._jobs, self._log, site.faults)
+        self._folder = site.folder
 
     @property
     def requests(self) -> list[dict[str, Any]]:
@@ -52,18 +55,21 @@ class VertexPlane:
         return envelope(status, known, message), {"Content-Type": "application/json; charset=UTF-8"}
 
     def opened(self, url: str) -> Mapping[str, str]:
-        """Starts the object server."""
+        """Starts the object server, and the one for gRPC."""
         self._storage.start()
         self._storage.create_bucket(BUCKET)
+        address = self._rpc.start(self._folder)
         return {
             "STORAGE_EMULATOR_HOST": self._storage.url,
             "GOOGLE_CLOUD_PROJECT": PROJECT,
             "NO_GCE_CHECK": "true",
+            "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(self._folder / "roots.pem"),
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{url}/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{url}/",
             "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
             "CLOUDSDK_CORE_PROJECT": PROJECT,
             "CLOUDTRAIN_ENDPOINT_VERTEX": url,
+            "CLOUDTRAIN_ENDPOINT_VERTEX_GRPC": address,
             "CLOUDTRAIN_ENDPOINT_LOGGING": url,
             "CLOUDTRAIN_VERTEX_PROJECT": PROJECT,
             "CLOUDTRAIN_VERTEX_REGION": REGION,
@@ -71,8 +77,9 @@ class VertexPlane:
         }
 
     def close(self) -> None:
-        """End all jobs and the object server."""
+        """End all jobs and both servers."""
         self._jobs.close()
+        self._rpc.close()
         self._storage.close()
 
 
