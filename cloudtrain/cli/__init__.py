@@ -25,6 +25,13 @@ VERBS: dict[str, tuple[str, str]] = {
     "bundle": ("cloudtrain.cli.bundle", "Show or write what code ships with a job."),
     "catalog": ("cloudtrain.cli.catalog", "Machines, accelerators, images, prices: what each cloud has."),
     "run": ("cloudtrain.cli.run", "Train here, on N simulated nodes of M processes."),
+    "submit": ("cloudtrain.cli.submit", "Train on a cloud, or in the background of this machine."),
+    "runs": ("cloudtrain.cli.runs", "List runs, here and on the clouds."),
+    "status": ("cloudtrain.cli.status", "Show how a run stands, and what to do next."),
+    "logs": ("cloudtrain.cli.logs", "Print or follow the output of a run."),
+    "stop": ("cloudtrain.cli.stop", "Ask for a run's end."),
+    "resume": ("cloudtrain.cli.resume", "Go on with a run that has ended, from its last checkpoint."),
+    "download": ("cloudtrain.cli.download", "Bring what a run has left: model, outputs, metrics."),
 }
 
 

@@ -236,9 +236,7 @@ def _print_json(found: list[Record]) -> None:
 
 
 def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as what is in them; the last one is left as it is."""
-    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header) - 1)]
-    for row in (header, *rows):
-        click.echo(
-            "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-        )
+    from cloudtrain.display.table import table
+
+    for line in table(header, rows):
+        click.echo(line)

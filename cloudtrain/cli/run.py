@@ -7,16 +7,14 @@ import json
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 
+from cloudtrain.cli.following import display_for
 from cloudtrain.cli.types import Numbers, Seconds
 from cloudtrain.providers.local.options import Cloud, LocalOptions
 from cloudtrain.providers.local.stopping import stoppable
-
-if TYPE_CHECKING:
-    from cloudtrain.runs.observer import Observer
 
 
 def _channels(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
@@ -105,7 +103,7 @@ def command(
             from cloudtrain.providers.local.run import run_local
 
             loaded = Job.load(job)
-            display = _display(ranks, live, quiet, as_json)
+            display = display_for(ranks, live=live, quiet=quiet, as_json=as_json)
         except BaseException:
             host.discard()
             raise
@@ -116,17 +114,6 @@ def command(
         _show_curve(report)
     gc.freeze()  # nothing is left to collect; looking for it would cost more than the exit itself
     sys.exit(report["exit_code"])
-
-
-def _display(ranks: frozenset[int] | None, live: bool | None, quiet: bool, as_json: bool) -> Observer:
-    on_terminal = sys.stdout.isatty() and not quiet and not as_json
-    if live or (live is None and on_terminal):
-        from cloudtrain.display.live import LiveDisplay
-
-        return LiveDisplay(ranks)
-    from cloudtrain.display.plain import PlainDisplay
-
-    return PlainDisplay(sys.stderr if as_json else sys.stdout, ranks, quiet=quiet)
 
 
 def _show_curve(report: dict[str, Any]) -> None:

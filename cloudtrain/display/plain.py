@@ -27,8 +27,11 @@ class PlainDisplay(Observer):
         self._ranks = ranks
         self._quiet = quiet
         self._hurried = False
+        self._told = {State.STOPPING}
 
     def begin(self, info: RunInfo) -> None:
+        if info.provider != "local":  # there minutes lie between two states
+            self._told |= {state for state in State if not state.is_final}
         if not self._quiet:
             self.say(heading(info))
         for warning in unknown_ranks(info, self._ranks):
@@ -38,8 +41,8 @@ class PlainDisplay(Observer):
         self.say(f"cloudtrain: {text}")
 
     def state(self, state: State) -> None:
-        if state is State.STOPPING and not self._quiet:
-            self.say("cloudtrain: STOPPING")
+        if state in self._told and not self._quiet:
+            self.say(f"cloudtrain: {state}")
 
     def line(self, node: int, rank: int | None, text: str) -> None:
         if rank is None:

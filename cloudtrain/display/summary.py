@@ -13,16 +13,23 @@ _LONG_TRACEBACK = 40
 
 
 def heading(info: RunInfo) -> str:
-    """``digits-...: 2 nodes x 2 processes on CPU``."""
-    nodes = "1 node" if info.nodes == 1 else f"{info.nodes} nodes"
-    processes = "1 process" if info.processes == 1 else f"{info.processes} processes"
-    return f"run {info.run_id}: {nodes} x {processes} on {info.device}"
+    """``run digits-...: 2 nodes x 2 processes on CPU``, ``run digits-... on vertex: 2 nodes x 2 processes``."""
+    parts = [_several(info.nodes, "node", "nodes"), _several(info.processes, "process", "processes")]
+    machines = " x ".join(part for part in parts if part)
+    if info.provider != "local":
+        return f"run {info.run_id} on {info.provider}" + (f": {machines}" if machines else "")
+    return f"run {info.run_id}: {machines}" + (f" on {info.device}" if info.device else "")
+
+
+def _several(number: int, one: str, many: str) -> str:
+    """ "" for 0: it is not known."""
+    return "" if not number else f"1 {one}" if number == 1 else f"{number} {many}"
 
 
 def unknown_ranks(info: RunInfo, ranks: Collection[int] | None) -> Iterator[str]:
     """What to say of ranks that are to be shown and do not exist."""
     beyond = sorted(rank for rank in ranks or () if rank >= info.ranks)
-    if beyond:
+    if beyond and info.ranks:
         yield f"--ranks: there is no rank {', '.join(map(str, beyond))}; the ranks are 0 to {info.ranks - 1}"
 
 

@@ -101,7 +101,7 @@ def _in_project(text: str, folder: Path) -> Run:
 
 
 def _local(folder: RunFolder) -> Run:
-    return Run(LOCAL, str(folder.path), {}, run_id=folder.run_id)
+    return Run(LOCAL, str(folder.path), {})
 
 
 def _created(entry: Entry) -> Run:

@@ -30,6 +30,8 @@ from typing import Any
 from cloudtrain.errors import MissingError, SpecError
 
 LATEST = "latest"
+RUNS = Path(".cloudtrain", "runs")
+"""The folder of all runs, below that of the job file."""
 
 
 def new_run_id(name: str) -> str:
@@ -50,7 +52,7 @@ class RunFolder:
     @classmethod
     def create(cls, project: Path, run_id: str) -> RunFolder:
         """Make the folder of a new run under ``project``. Raises MissingError if the disk does not let us."""
-        runs = project / ".cloudtrain" / "runs"
+        runs = project / RUNS
         folder = cls(runs / run_id)
         try:
             folder.path.mkdir(parents=True, mode=0o700)  # logs and arguments are the user's own
@@ -69,7 +71,7 @@ class RunFolder:
 
         Raises SpecError if there is none.
         """
-        runs = project / ".cloudtrain" / "runs"
+        runs = project / RUNS
         if run_id == LATEST and name is not None:
             run_id = _newest_of(runs, name) or run_id
         path = runs / run_id

@@ -97,13 +97,14 @@ class Ledger:
         self._db = connection
 
     @classmethod
-    def open(cls, path: Path | None = None) -> Ledger:
-        """The user's own, or the one at ``path``; made if there is none. Raises MissingError if it cannot be used."""
+    def open(cls, path: Path | None = None, *, patience: float = _BUSY_SECONDS) -> Ledger:
+        """The user's own, or the one at ``path``; made if there is none. ``patience``: seconds to wait for a process
+        that writes. Raises MissingError if it cannot be used."""
         file = path or home_folder() / FILE
         with _told(file):
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            return cls(_connected(file))
+            return cls(_connected(file, patience))
 
     @classmethod
     def exists(cls) -> bool:
@@ -238,8 +239,8 @@ _ATTEMPT = frozenset(
 )  # fmt: skip
 
 
-def _connected(file: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None)
+def _connected(file: Path, patience: float) -> sqlite3.Connection:
+    db = sqlite3.connect(file, timeout=patience, isolation_level=None)
     try:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")  # what is about to be billed must be kept though the power fails

@@ -164,6 +164,11 @@ class Run:
         that this machine's ledger does not know."""
         from cloudtrain.runs.submission import resume
 
+        if self.provider == LOCAL:  # it may be older than the ledger
+            from cloudtrain.runs.folder import RunFolder
+            from cloudtrain.runs.recording import keep
+
+            keep(RunFolder(self.folder))
         return resume(self.run_id, observer or Observer())
 
     def artefacts(self) -> Iterator[Artefact]:

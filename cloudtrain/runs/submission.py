@@ -19,7 +19,8 @@ from cloudtrain.errors import CloudtrainError, MissingError, RefusedError, SpecE
 from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.providers.account import require
-from cloudtrain.providers.base import Context, Request
+from cloudtrain.providers.base import Context, Request, Shipped
+from cloudtrain.providers.localdata import Placed, placed
 from cloudtrain.providers.port import Client, Description, Progress, silent
 from cloudtrain.providers.shipping import bundle_of
 from cloudtrain.rendering.check import check_request
@@ -46,6 +47,8 @@ class Prepared(NamedTuple):
     bundle: Bundle
     first: Context
     """Of the first run of this job, code and settings."""
+    data: tuple[Shipped, ...]
+    """Files of channels that lie here and travel with the job."""
 
     def context(self, number: int) -> Context:
         """That of the run with this number, counted from 1."""
@@ -54,7 +57,8 @@ class Prepared(NamedTuple):
 
     def request(self, number: int = 1) -> Request:
         """The request of the first attempt. Raises JobFileError with all that the provider refuses."""
-        return registry.translate(self.job, self.context(number))
+        made = registry.translate(self.job, self.context(number))
+        return made._replace(ships=(*made.ships, *self.data))
 
 
 def prepare(job: Job, provider: str, *, settings: Mapping[str, str] | None = None) -> Prepared:
@@ -66,7 +70,8 @@ def prepare(job: Job, provider: str, *, settings: Mapping[str, str] | None = Non
     name = registry.known(provider, local=True)
     chosen = settings_for(name, job.folder, given=settings)
     bundle = bundle_of(job)
-    prepared = Prepared(job, chosen, bundle, context_for(job, chosen, bundle))
+    found = placed(job, chosen) if name != registry.LOCAL else Placed(job, (), ())
+    prepared = Prepared(found.job, chosen, bundle, context_for(found.job, chosen, bundle), found.ships)
     request = prepared.request()
     if problems := check_request(job, request).problems:
         raise JobFileError(problems)
@@ -266,7 +271,7 @@ def _refuse_unfit(client: Client, entry: Entry) -> None:
         raise SpecError(f"run {entry.run_id} was never created", hint="submit the job again")
     state = client.describe(entry.native_id).state
     if state is State.SUCCEEDED:
-        raise SpecError(f"run {entry.run_id} has succeeded: there is nothing to go on with", hint="submit --new")
+        raise SpecError(f"run {entry.run_id} has succeeded: there is nothing to go on with", hint="submit the job with --new for another run")
     if not state.is_final:
         raise SpecError(f"run {entry.run_id} is {state}", hint=f"cloudtrain stop {entry.run_id}, or wait for its end")
 

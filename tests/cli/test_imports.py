@@ -24,6 +24,7 @@ VENDOR_SDKS = {"azure", "boto3", "botocore", "google", "sagemaker"}
 
 PUBLIC_NAMES = {
     "CloudtrainError", "Job", "JobFailed", "MissingError", "Request", "Run", "RunStatus", "SpecError", "render", "run",
+    "submit",
 }  # fmt: skip
 
 OPTIONS = {
@@ -41,6 +42,13 @@ OPTIONS = {
         "job", "args", "--nodes", "--processes", "--isolation", "--engine", "--device", "--data", "--ranks", "--grace",
         "--start-timeout", "--resume", "--as", "--live", "--plain", "--quiet", "--json",
     },
+    "submit": {"job", "--provider", "--follow", "--ranks", "--new", "--dry-run", "--set", "--quiet", "--json"},
+    "runs": {"--provider", "--name", "--state", "--limit", "--json"},
+    "status": {"run", "--json"},
+    "logs": {"run", "--follow", "--rank", "--node", "--since", "--json"},
+    "stop": {"run", "--wait", "--json"},
+    "resume": {"run", "--follow", "--ranks", "--quiet", "--json"},
+    "download": {"run", "--to", "--only", "--force", "--json"},
 }  # fmt: skip
 
 PROGRAM = """

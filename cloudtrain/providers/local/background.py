@@ -16,15 +16,15 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from cloudtrain.bundle import scan
 from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.providers.base import Request
-from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.providers.local.prepare import checkpoint_folder
-from cloudtrain.providers.local.request import job_of
+from cloudtrain.providers.local.request import job_of, options_of
 from cloudtrain.providers.local.run import Place, close_state, run_local
 from cloudtrain.providers.local.stopping import stoppable
 from cloudtrain.runs.folder import RunFolder, cannot_write, read_json, write_json
@@ -122,7 +122,7 @@ def _run(path: Path, observer: Observer) -> None:
         with stoppable() as stopper:
             first = Path(native["first"]) if native["first"] else None
             place = Place(folder, scan(first / "code", above=False) if first else None)
-            options = LocalOptions(resume=first.name if first else None)
+            options = replace(options_of(first), resume=first.name if first else None)
             report = run_local(job_of(native), options, observer, on_start=stopper.follow, place=place)
     except BaseException as error:
         close_state(folder, error)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from cloudtrain.errors import SpecError
 
@@ -39,6 +39,22 @@ class LocalOptions:
     """An earlier run, ``latest`` for the newest, whose checkpoints this one continues from."""
     as_: Cloud | None = None
     """The cloud whose request and in-container contract the run goes through; None: local mode's own."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for run.json; without ``resume``, which is about another run."""
+        data = {name: str(path.absolute()) for name, path in self.data.items()}
+        return {**asdict(self), "args": list(self.args), "data": data, "resume": None}
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> LocalOptions:
+        """The opposite of ``as_dict``. Raises SpecError for what that has not made."""
+        known = {name: kept[name] for name in cls.__dataclass_fields__ if name in kept}
+        try:
+            known["args"] = tuple(known.get("args") or ())
+            known["data"] = {name: Path(path) for name, path in (known.get("data") or {}).items()}
+            return cls(**known)
+        except (TypeError, AttributeError) as error:
+            raise SpecError(f"the options of the run cannot be read: {error}") from error
 
     def __post_init__(self) -> None:
         """Raise SpecError for what the command line would have refused."""

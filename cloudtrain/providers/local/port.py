@@ -15,13 +15,11 @@ from cloudtrain.providers.local import artefacts as left
 from cloudtrain.providers.local.loglines import read_page
 from cloudtrain.providers.local.standing import describe, state_of
 from cloudtrain.providers.port import Artefact, Cursor, Description, LogPage, Progress, Uploaded, silent
-from cloudtrain.runs.folder import RunFolder
+from cloudtrain.runs.folder import RUNS, RunFolder
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle
     from cloudtrain.providers.base import Request
-
-_RUNS = Path(".cloudtrain", "runs")
 
 
 class LocalRuns:
@@ -32,7 +30,7 @@ class LocalRuns:
 
     def __init__(self, project: Path) -> None:
         """``project``: the folder of the job file."""
-        self._runs = project.absolute() / _RUNS
+        self._project = project.absolute()
 
     def upload(
         self, request: Request, bundle: Bundle | None, progress: Progress = silent  # noqa: ARG002 - the port's
@@ -79,10 +77,7 @@ class LocalRuns:
 
     def list(self, run_id: str | None = None) -> Iterator[Description]:
         """The project's runs, newest first."""
-        found = []
-        for file in self._runs.glob("[!.]*/run.json"):
-            if not file.parent.is_symlink():  # ``latest``
-                found.append(describe(file.parent))
+        found = map(describe, runs_in(self._project))
         wanted = (one for one in found if run_id in (None, one.run_id))
         yield from sorted(wanted, key=lambda one: (one.created or 0, one.attempt), reverse=True)
 
@@ -108,10 +103,16 @@ class LocalRuns:
         """A run's id in this project, or the path of its folder."""
         path = Path(text)
         if Path(text).name == text:
-            path = self._runs / text
+            path = self._project / RUNS / text
         if not (path / "run.json").is_file():
-            raise SpecError(f"there is no run {text!r} in {self._runs}")
+            raise SpecError(f"there is no run {text!r} in {self._project / RUNS}")
         return str(path.resolve())
+
+
+def runs_in(project: Path) -> list[Path]:
+    """The folders of all runs of a project."""
+    folders = (file.parent for file in (project / RUNS).glob("[!.]*/run.json"))
+    return [folder.absolute() for folder in folders if not folder.is_symlink()]  # ``latest`` is one
 
 
 def connect(account: Mapping[str, str]) -> LocalRuns:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cloudtrain.errors import SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.identity import fingerprint, native_name
@@ -18,11 +19,10 @@ from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.providers.local.prepare import check_here
 from cloudtrain.providers.local.translate import check
 from cloudtrain.providers.nodes import policy
+from cloudtrain.runs.folder import RUNS, RunFolder
 
 if TYPE_CHECKING:
     from cloudtrain.providers.base import Context
-
-RUNS = Path(".cloudtrain", "runs")
 
 
 def translate(job: Job, context: Context) -> Request:
@@ -30,18 +30,19 @@ def translate(job: Job, context: Context) -> Request:
 
     Raises SpecError for what a local run cannot do or does not find here, MissingError for a secret that is not set.
     """
-    check(job, LocalOptions())
-    check_here(job, LocalOptions())
     runs = job.folder.absolute() / RUNS
-    first = None if context.attempt == 1 else str(runs / native_name(context.run_id, 1))
+    first = None if context.attempt == 1 else _first(runs, context.run_id)
+    options = options_of(first)
+    check(job, options)
+    check_here(job, options)
     name = native_name(context.run_id, context.attempt)
     native: dict[str, Any] = {
         "run_id": context.run_id,
         "attempt": context.attempt,
         "folder": str(runs / name),
-        "first": first,
-        "nodes": job.resources.nodes,
-        "processes": job.processes,
+        "first": str(first) if first else None,
+        "nodes": options.nodes or job.resources.nodes,
+        "processes": options.processes or job.processes,
         "bundle": context.bundle,
         "policy": policy(job),
         "job_file": str(job.file.absolute()) if job.file else None,
@@ -49,6 +50,24 @@ def translate(job: Job, context: Context) -> Request:
     }
     native["fingerprint"] = fingerprint(native, {})
     return Request("local", name, native, {}, (), account={"project": str(job.folder.absolute())})
+
+
+def _first(runs: Path, run_id: str) -> Path:
+    """The folder of the first attempt; ``cloudtrain run`` calls it as the run."""
+    alone = runs / run_id
+    return alone if alone.is_dir() else runs / native_name(run_id, 1)
+
+
+def options_of(first: Path | None) -> LocalOptions:
+    """What ``cloudtrain run`` was given besides the job, where that was how the run began. Raises SpecError where a
+    further attempt cannot be made."""
+    if first is None:
+        return LocalOptions()
+    options = LocalOptions.of(RunFolder(first).read_state().get("options") or {})
+    if options.as_:
+        again = f"cloudtrain run ... --as {options.as_} --resume {first.name}"
+        raise SpecError(f"run {first.name} went through the contract of {options.as_}", hint=f"go on with: {again}")
+    return options
 
 
 def job_of(native: Mapping[str, Any]) -> Job:

@@ -123,6 +123,7 @@ def _run(
         preload=worth_preloading(job),
         containers=[rehearsal.container(node, request.places) for node in range(info.nodes)] if rehearsal else (),
     )
+    _keep(folder)  # while torch is being loaded
     interrupt = _follow(follower)
     if options.isolation == "netns" and follower.isolation != "netns" and not follower.fault and not interrupt:
         raise MissingError(f"--isolation netns: {follower.isolation_problem}", hint="use --isolation none")
@@ -246,6 +247,7 @@ def _finish(
         observer.note(f"the end report was not kept: {error.message}")
     observer.state(state)
     observer.end(end)
+    _keep(folder)
     return end
 
 
@@ -284,7 +286,8 @@ def _record(
             "engine": info.engine,
             "device": info.device,
             "isolation": None,
-            "job_file": str(job.file) if job.file else None,
+            "options": options.as_dict(),
+            "job_file": str(job.file.absolute()) if job.file else None,
             "checkpoints": str(request.places.checkpoints),
             "outputs": {name: str(place) for name, place in request.places.outputs.items()},
             "resumed_from": ready.earlier.run_id if ready.earlier else None,
@@ -299,6 +302,13 @@ def _record(
     write_json(folder.path / "spec.json", request.spec)
     for node in range(info.nodes):
         folder.node(node).mkdir()
+
+
+def _keep(folder: RunFolder) -> None:
+    """In the user's ledger, where that can be: ``cloudtrain runs`` shows it then from any folder."""
+    from cloudtrain.runs.recording import keep  # SQLite is not needed before
+
+    keep(folder)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,96 @@
+"""``cloudtrain logs``: what the ranks printed, from any provider, in one form."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from cloudtrain.cli.types import Numbers, Since, json_option, run_argument
+
+if TYPE_CHECKING:
+    from cloudtrain.display.lines import LinesDisplay
+    from cloudtrain.runs.run import Run
+
+_READER_GONE = 128 + 13
+"""As every other program that a SIGPIPE ends."""
+
+
+@click.command()
+@run_argument
+@click.option("--follow", is_flag=True, help="On to the end of the run, and exit as it does.")
+@click.option("--rank", "ranks", type=Numbers("ranks"), metavar="R,...", help="Of these ranks only, such as 0,3.")
+@click.option("--node", "nodes", type=Numbers("nodes"), metavar="N,...", help="Of these nodes only, such as 0,1.")
+@click.option("--since", type=Since(), metavar="TIME",
+              help="What was printed in the last 10m, or since a time such as 2026-11-30T14:05.")  # fmt: skip
+@json_option
+def command(
+    run: str,
+    follow: bool,
+    ranks: frozenset[int] | None,
+    nodes: frozenset[int] | None,
+    since: float | None,
+    as_json: bool,
+) -> None:
+    """Print the output of RUN: every line once, those of a rank in their order, as [node/rank] text.
+
+    \b
+    cloudtrain logs latest --follow
+    cloudtrain logs digits-3f9c --rank 0,3 --since 10m
+    cloudtrain logs vertex:1234567890 --follow
+
+    [node/-] are the launcher's words, and the platform's. Ctrl-C while following leaves the job running. With --json
+    the lines are a JSON document; with --follow it is how the run ended, and the lines go to standard error.
+    """  # fmt: skip
+    from cloudtrain.display.lines import LinesDisplay
+    from cloudtrain.runs.addressing import find_run
+
+    found = find_run(run)
+    display = LinesDisplay(sys.stderr if as_json else sys.stdout, ranks, nodes)
+    try:
+        if follow:
+            _follow(found, display, run, since, as_json)
+        elif as_json:
+            _print_document(found, display, since)
+        else:
+            for line in found.logs(since=since):
+                display.line(line.node, line.rank, line.text)
+            display.close()
+    except BrokenPipeError:
+        _leave_quietly()
+
+
+def _follow(found: Run, display: LinesDisplay, name: str, since: float | None, as_json: bool) -> None:
+    from cloudtrain.cli.following import print_json, show_end, to_the_end
+
+    status = to_the_end(found, display, name, since=since)
+    if as_json:
+        print_json(status)
+    elif found.provider == "local":
+        display.note(f"{status.state}{f': {status.reason}' if status.reason else ''}")
+    else:
+        show_end(found, status, display, name)
+    sys.exit(status.exit_code)
+
+
+def _print_document(found: Run, display: LinesDisplay, since: float | None) -> None:
+    """Line by line: there may be any number of them."""
+    out, between = sys.stdout, "\n"
+    out.write(f'{{"run_id": {json.dumps(found.run_id)}, "provider": {json.dumps(found.provider)}, "lines": [')
+    for line in found.logs(since=since):
+        if display.wants(line.node, line.rank):
+            out.write(between + json.dumps(line._asdict()))
+            between = ",\n"
+    out.write("\n]}\n")
+    out.flush()
+
+
+def _leave_quietly() -> None:
+    """Nobody reads any more, and what is still in the buffer must not fail once more at the end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+    sys.exit(_READER_GONE)
