@@ -25,7 +25,7 @@ class UploadError(Exception):
 def upload(native: Mapping[str, Any], s3: Any, roots: Sequence[Path], scratch: Path) -> str:
     """Upload what the nodes below ``roots`` have left. Returns where the model is. Raises UploadError."""
     from boto3.exceptions import S3UploadFailedError
-    from botocore.exceptions import ClientError
+    from botocore.exceptions import BotoCoreError, ClientError
 
     place = Place.of(text(native, "OutputDataConfig", "S3OutputPath")).folder
     place = place._replace(prefix=f"{place.prefix}{text(native, 'TrainingJobName')}/output/")
@@ -37,7 +37,7 @@ def upload(native: Mapping[str, Any], s3: Any, roots: Sequence[Path], scratch: P
                 _upload_files(s3, place, kind, files)
             elif files:
                 _upload_archive(s3, place, kind, files, scratch)
-    except (ClientError, S3UploadFailedError, OSError, UnicodeError) as error:
+    except (BotoCoreError, ClientError, S3UploadFailedError, OSError, UnicodeError) as error:
         raise UploadError(f"Unable to upload file to {place} ({error})") from error
     return f"{place}model/" if as_files else f"{place}model.tar.gz"
 

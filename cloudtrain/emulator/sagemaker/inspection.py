@@ -31,14 +31,14 @@ def inspect(native: Mapping[str, Any]) -> None:
 
 def inspect_channels(native: Mapping[str, Any], s3: Any, region: str) -> None:
     """Raises ApiError for a channel without an object, or in a bucket that is not in the region."""
-    from botocore.exceptions import ClientError
+    from botocore.exceptions import BotoCoreError, ClientError
 
     for _, channel in mappings(native, "InputDataConfig"):
         uri = text(channel, "DataSource", "S3DataSource", "S3Uri")
         place = uris.Place.of(uri)
         try:
             found = uris.region_of(s3, place.bucket) == region and uris.has_objects(s3, place)
-        except ClientError:
+        except (BotoCoreError, ClientError):  # BotoCoreError: a name that no bucket can have
             found = False
         if not found:
             raise no_objects(uri, region, text(native, "RoleArn"), place.bucket)

@@ -36,7 +36,7 @@ _DOWNLOADING = 10.0
 _IMAGE = 15.0
 _UPLOADING = 10.0
 _INTERRUPTED = 60.0
-_LATE_LINES = 30.0
+_LATE_LINES = 90.0
 _GRACE = 120.0
 """From SIGTERM to SIGKILL."""
 _SHORTEST_GRACE = 10.0
@@ -164,7 +164,7 @@ class Job(threading.Thread):
 
     def _prepare(self, containers: Containers) -> Checkpoints:
         """Fill the nodes' folders."""
-        from botocore.exceptions import ClientError
+        from botocore.exceptions import BotoCoreError, ClientError
 
         s3 = self._world.clients.s3
         checkpoints = Checkpoints(s3, text(self._native, "CheckpointConfig", "S3Uri"), containers.checkpoints)
@@ -173,7 +173,7 @@ class Job(threading.Thread):
             checkpoints.restore()
         except DownloadError as error:
             raise _End(record.FAILED, f"ClientError: Data download failed:{error}") from error
-        except (ClientError, OSError) as error:
+        except (BotoCoreError, ClientError, OSError) as error:
             raise _End(record.FAILED, f"ClientError: Data download failed:Failed to download data. {error}") from error
         return checkpoints
 

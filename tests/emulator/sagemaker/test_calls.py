@@ -196,6 +196,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
             "S3DataType": "S3Prefix", "S3Uri": "s3://nobodys/code/"}}}]},
         'No S3 objects found under S3 URL "s3://nobodys/code/" given in input data source.',
     ),
+    "a bucket that cannot be": (
+        {"InputDataConfig": [{"ChannelName": "code", "DataSource": {"S3DataSource": {
+            "S3DataType": "S3Prefix", "S3Uri": "s3://b @d/code/"}}}]},
+        'No S3 objects found under S3 URL "s3://b @d/code/"',
+    ),
     "a channel without an object": (
         {"InputDataConfig": [channel("code", "nothing/here/")]},
         f'No S3 objects found under S3 URL "s3://{BUCKET}/nothing/here/" given in input data source. Please ensure '
