@@ -50,6 +50,8 @@ def command(
 
     found = find_run(run)
     display = LinesDisplay(sys.stderr if as_json else sys.stdout, ranks, nodes)
+    if since is not None and found.provider == "local":
+        display.note("--since: local runs do not keep when a line was printed; all are shown")
     try:
         if follow:
             _follow(found, display, run, since, as_json)

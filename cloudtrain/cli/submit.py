@@ -101,13 +101,15 @@ def notes(quiet: bool) -> Observer:
 
 def say_begun(run: Run, quiet: bool, as_json: bool) -> None:
     """What was started, from the ledger, where all that was answered is kept."""
+    from cloudtrain.cli.following import print_json
     from cloudtrain.runs.ledger import Ledger
+    from cloudtrain.runs.status import RunStatus
 
     with Ledger.open() as ledger:
         entry = ledger.entry(run.run_id)
     assert entry  # it has just been begun
     if as_json:
-        click.echo(json.dumps(entry.as_dict(), indent=1))
+        print_json(RunStatus.of_entry(entry))
     elif quiet:
         click.echo(run.run_id)
     else:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from cloudtrain.errors import SpecError, did_you_mean
 from cloudtrain.providers import registry
-from cloudtrain.runs.folder import RunFolder
 from cloudtrain.runs.ledger import Entry, Ledger
+from cloudtrain.runs.listing import newest, only_here
 from cloudtrain.runs.run import LOCAL, Run
 from cloudtrain.spec.problems import shown
 
 LATEST = "latest"
 _SHOWN = 5
+_MOST_COMPARED = 1000
 
 
 def find_run(text: str, folder: Path = Path()) -> Run:
@@ -51,20 +52,10 @@ def _entry_by_native(provider: str, name: str) -> Entry | None:
 
 
 def _latest(folder: Path) -> Run:
-    """The newest run of this project, here or on a cloud; without one the newest of all."""
-    entries: list[Entry] = []
-    if Ledger.exists():
-        with Ledger.open() as ledger:
-            entries = ledger.runs(1, project=str(folder.resolve())) or ledger.runs(1)
-    try:
-        local = RunFolder.find(folder, LATEST)
-    except SpecError:
-        local = None
-    if local and (not entries or entries[0].created < local.path.stat().st_mtime):
-        return _local(local)
-    if not entries:
+    entry = newest(folder)
+    if entry is None:
         raise SpecError("no run has been made yet", hint="cloudtrain submit JOB --provider P, or cloudtrain run JOB")
-    return _created(entries[0])
+    return _created(entry)
 
 
 def _in_ledger(text: str) -> Run | None:
@@ -76,8 +67,7 @@ def _in_ledger(text: str) -> Run | None:
         if not found and (native := _as_native(ledger, text)):
             found = [native]
     if len(found) > 1:
-        names = ", ".join(entry.run_id for entry in found[:_SHOWN])
-        raise SpecError(f"{shown(text)} is the beginning of more than one run: {names}")
+        raise _not_one(text, found)
     return _created(found[0]) if found else None
 
 
@@ -87,21 +77,25 @@ def _as_native(ledger: Ledger, text: str) -> Entry | None:
 
 
 def _in_project(text: str, folder: Path) -> Run:
-    try:
-        return _local(RunFolder.find(folder, text))
-    except SpecError as error:
-        known = []
-        if Ledger.exists():
-            with Ledger.open() as ledger:
-                known = [entry.run_id for entry in ledger.runs(1000)]
-        near = did_you_mean(text, known)
-        raise SpecError(
-            f"there is no run {shown(text)}{near}", hint=error.hint if not known else "cloudtrain runs lists them"
-        ) from None
+    """A run that lies in the project's folder and is not in the ledger."""
+    here = only_here(folder, None)
+    found = [entry for entry in here if text in (entry.run_id, entry.native_name)]
+    found = found or [entry for entry in here if text and entry.run_id.startswith(text)]
+    if len({entry.run_id for entry in found}) > 1:
+        raise _not_one(text, found)
+    if found:
+        return Run.of(max(found, key=lambda entry: entry.attempt))
+    known = {entry.run_id for entry in here}
+    if Ledger.exists():
+        with Ledger.open() as ledger:
+            known |= {entry.run_id for entry in ledger.runs(_MOST_COMPARED)}
+    hint = "cloudtrain runs lists them" if known else "no run has been made yet"
+    raise SpecError(f"there is no run {shown(text)}{did_you_mean(text, known)}", hint=hint)
 
 
-def _local(folder: RunFolder) -> Run:
-    return Run(LOCAL, str(folder.path), {})
+def _not_one(text: str, found: list[Entry]) -> SpecError:
+    names = ", ".join(entry.run_id for entry in found[:_SHOWN])
+    return SpecError(f"{shown(text)} is the beginning of more than one run: {names}")
 
 
 def _created(entry: Entry) -> Run:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from cloudtrain.errors import RefusedError, SpecError
@@ -13,7 +17,8 @@ from cloudtrain.runs.ledger import Entry, Ledger
 from cloudtrain.runs.recording import entry_of
 from cloudtrain.runs.state import State
 
-_MOST = 100_000
+_MOST_GOING_ON = 1000
+_ATTEMPT = re.compile(r"-a[0-9]+$")
 
 
 def runs(
@@ -25,45 +30,63 @@ def runs(
     project: Path = Path(),
 ) -> list[Entry]:
     """The newest first. Local runs are looked at, since that costs nothing; no cloud is asked."""
-    found: list[Entry] = []
-    known: set[str] = set()
-    if Ledger.exists():
-        with Ledger.open() as ledger:
-            _refresh(ledger)
-            found = ledger.runs(limit, provider=provider, name=name, state=state)
-            here = ledger.runs(_MOST, provider=registry.LOCAL, project=str(project.resolve()))
-            known = {entry.run_id for entry in here}
-    if provider in (None, registry.LOCAL):
-        others = (entry for entry in _of_project(project) if entry.run_id not in known)
-        found += [entry for entry in others if name in (None, entry.name) and state in (None, entry.state)]
+    with _ledger() as ledger:
+        gone = _refresh(ledger) if ledger else {}
+        kept = ledger.runs(limit, provider=provider, name=name, state=state) if ledger else []
+        found = [gone.get(entry.run_id, entry) for entry in kept]
+        if provider in (None, registry.LOCAL):
+            others = only_here(project, ledger)
+            found += [entry for entry in others if name in (None, entry.name) and state in (None, entry.state)]
     return sorted(found, key=lambda entry: entry.created, reverse=True)[:limit]
 
 
-def _refresh(ledger: Ledger) -> None:
-    """Nobody may have looked at a local run since it ended."""
-    for state in State:
-        if state.is_final:
-            continue
-        for entry in ledger.runs(_MOST, provider=registry.LOCAL, state=state):
-            if entry.native_id:
-                _look(ledger, entry)
+def newest(project: Path) -> Entry | None:
+    """The newest run of a project, here or on a cloud; without one the newest of all."""
+    with _ledger() as ledger:
+        of_project = ledger.runs(1, project=str(project.resolve())) if ledger else []
+        found = [*of_project, *only_here(project, ledger)] or (ledger.runs(1) if ledger else [])
+    return max(found, key=lambda entry: entry.created, default=None)
 
 
-def _look(ledger: Ledger, entry: Entry) -> None:
-    try:
-        seen = describe(Path(entry.native_id))
-    except RefusedError:
-        ledger.fail(entry.run_id, entry.attempt, "its folder was removed", "")
-        return
-    if (seen.state, seen.started) != (entry.state, entry.started):
-        ledger.record(entry.run_id, seen)
-
-
-def _of_project(project: Path) -> list[Entry]:
+def only_here(project: Path, ledger: Ledger | None) -> list[Entry]:
+    """Runs that lie in a project's folder and that the ledger does not know: of another user, or older than it."""
     entries = []
     for path in runs_in(project):
+        ids = {path.name, _ATTEMPT.sub("", path.name)}
+        if ledger and any(ledger.entry(run_id) for run_id in ids):
+            continue
         try:
             entries.append(entry_of(RunFolder(path)))
         except (RefusedError, SpecError):  # its run.json is broken
             continue
     return entries
+
+
+def _refresh(ledger: Ledger) -> dict[str, Entry]:
+    """Nobody may have looked at a local run since it ended. Returns those that cannot be looked at."""
+    gone = {}
+    for state in State:
+        if state.is_final:
+            continue
+        for entry in ledger.runs(_MOST_GOING_ON, provider=registry.LOCAL, state=state):
+            if not entry.native_id:
+                continue
+            try:
+                seen = describe(Path(entry.native_id))
+            except RefusedError:
+                reason = f"its folder is not there: {entry.native_id}"
+                gone[entry.run_id] = replace(entry, state=State.UNKNOWN, reason=reason)
+                continue
+            if (seen.state, seen.started) != (entry.state, entry.started):
+                ledger.record(entry.run_id, seen)
+    return gone
+
+
+@contextmanager
+def _ledger() -> Iterator[Ledger | None]:
+    """None where there is none yet: who only reads need not make it."""
+    if not Ledger.exists():
+        yield None
+        return
+    with Ledger.open() as ledger:
+        yield ledger

@@ -9,6 +9,7 @@ from cloudtrain.runs.state import State
 
 if TYPE_CHECKING:
     from cloudtrain.providers.port import Description
+    from cloudtrain.runs.ledger import Entry
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,26 @@ class RunStatus:
             ended=seen.ended,
             nodes=seen.nodes,
             restarts=seen.restarts,
+        )
+
+    @classmethod
+    def of_entry(cls, entry: Entry) -> RunStatus:
+        """As the ledger last saw it."""
+        return cls(
+            run_id=entry.run_id,
+            provider=entry.provider,
+            state=entry.state,
+            reason=entry.reason or None,
+            exit_code=entry.state.exit_code if entry.state.is_final else None,
+            vendor_state=entry.vendor_state,
+            cause=entry.cause,
+            attempt=entry.attempt,
+            native_id=entry.native_id,
+            url=entry.url,
+            created=entry.created,
+            started=entry.started,
+            ended=entry.ended,
+            nodes=entry.nodes,
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from cloudtrain.providers import registry
 from cloudtrain.providers.account import require
 from cloudtrain.providers.base import Context, Request, Shipped
 from cloudtrain.providers.localdata import Placed, placed
+from cloudtrain.providers.identity import run_id_of
 from cloudtrain.providers.port import Client, Description, Progress, silent
 from cloudtrain.providers.shipping import bundle_of
 from cloudtrain.rendering.check import check_request
@@ -271,7 +272,10 @@ def _refuse_unfit(client: Client, entry: Entry) -> None:
         raise SpecError(f"run {entry.run_id} was never created", hint="submit the job again")
     state = client.describe(entry.native_id).state
     if state is State.SUCCEEDED:
-        raise SpecError(f"run {entry.run_id} has succeeded: there is nothing to go on with", hint="submit the job with --new for another run")
+        raise SpecError(
+            f"run {entry.run_id} has succeeded: there is nothing to go on with",
+            hint="submit the job with --new for another run",
+        )
     if not state.is_final:
         raise SpecError(f"run {entry.run_id} is {state}", hint=f"cloudtrain stop {entry.run_id}, or wait for its end")
 
