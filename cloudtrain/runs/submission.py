@@ -20,8 +20,8 @@ from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.providers.account import require
 from cloudtrain.providers.base import Context, Request, Shipped
-from cloudtrain.providers.localdata import Placed, placed
 from cloudtrain.providers.identity import run_id_of
+from cloudtrain.providers.localdata import Placed, placed
 from cloudtrain.providers.port import Client, Description, Progress, silent
 from cloudtrain.providers.shipping import bundle_of
 from cloudtrain.rendering.check import check_request
@@ -72,7 +72,11 @@ def prepare(job: Job, provider: str, *, settings: Mapping[str, str] | None = Non
     chosen = settings_for(name, job.folder, given=settings)
     bundle = bundle_of(job)
     found = placed(job, chosen) if name != registry.LOCAL else Placed(job, (), ())
-    prepared = Prepared(found.job, chosen, bundle, context_for(found.job, chosen, bundle), found.ships)
+    context = context_for(found.job, chosen, bundle)
+    if name == registry.LOCAL:  # its places are those of this folder: the same job elsewhere is another one
+        here = {"project": str(job.folder.resolve())}
+        context = context._replace(run_id=run_id_of(job, name, here, context.code))
+    prepared = Prepared(found.job, chosen, bundle, context, found.ships)
     request = prepared.request()
     if problems := check_request(job, request).problems:
         raise JobFileError(problems)
