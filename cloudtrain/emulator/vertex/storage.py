@@ -17,20 +17,23 @@ characters between two slashes, nor be a folder of another name. A list is in th
 
 from __future__ import annotations
 
-import contextlib
 import http.client
+import secrets
 import socket
 import subprocess
 import time
 from importlib import resources
 from pathlib import Path
+from typing import IO
 from urllib.parse import quote
 
 from cloudtrain.emulator.vertex.mirror import Mirror
 from cloudtrain.errors import MissingError
 
-_START_SECONDS = 20.0
+_START_SECONDS = 10.0
 _HOST = "127.0.0.1"
+_WHILE_WE_LIVE = '"$@" & read _; kill -9 $!'
+"""The server ends when its shell's standard input does: when it is closed, and when this process is killed."""
 
 
 class Storage:
@@ -53,8 +56,14 @@ class Storage:
             port = _free_port()
             self.url = f"http://{_HOST}:{port}"
             ours = ["-port", str(port), "-public-host", f"{_HOST}:{port}", "-external-url", self.url]
-            self._server = subprocess.Popen([*command, *ours], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            if self._answers(port):
+            self._server = subprocess.Popen(
+                ["sh", "-c", _WHILE_WE_LIVE, "sh", *command, *ours],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            if self._answers():
                 return
             self.close()
         raise MissingError("fake-gcs-server, which stands for Cloud Storage here, does not start")
@@ -79,34 +88,43 @@ class Storage:
     def close(self) -> None:
         """End the server."""
         if self._server:
-            self._server.kill()
+            assert self._server.stdin
+            self._server.stdin.close()
             self._server.wait()
             self._server = None
 
-    def _answers(self, port: int) -> bool:
-        assert self._server
-        until = time.monotonic() + _START_SECONDS
-        while self._server.poll() is None and time.monotonic() < until:
-            with contextlib.suppress(OSError), socket.create_connection((_HOST, port), 1):
-                return True
-            time.sleep(0.01)
-        return False
+    def _answers(self) -> bool:
+        """Whether it does, and is ours: another one would not know a bucket that nobody else has."""
+        ours = secrets.token_hex(8)
+        (self._objects / ours).mkdir()
+        try:
+            until = time.monotonic() + _START_SECONDS
+            while time.monotonic() < until:
+                if self._call("GET", f"/storage/v1/b/{ours}") == 200:
+                    return True
+                time.sleep(0.01)
+            return False
+        finally:
+            (self._objects / ours).rmdir()
 
     def _upload(self, bucket: str, name: str, file: Path) -> None:
         path = f"/upload/storage/v1/b/{quote(bucket, safe='')}/o?uploadType=media&name={quote(name, safe='')}"
         with file.open("rb") as content:
-            self._call("POST", path, content, {"Content-Type": "application/octet-stream"})
+            self._call("POST", path, content)
 
     def _delete(self, bucket: str, name: str) -> None:
         self._call("DELETE", f"/storage/v1/b/{quote(bucket, safe='')}/o/{quote(name, safe='')}")
 
-    def _call(self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None) -> None:
+    def _call(self, method: str, path: str, body: IO[bytes] | None = None) -> int:
+        """The status; 0 where nobody answers."""
         connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=60)
         try:
-            connection.request(method, path, body, headers or {})  # type: ignore[arg-type]
-            connection.getresponse().read()
-        except OSError:  # the server is being closed
-            pass
+            connection.request(method, path, body, {"Content-Type": "application/octet-stream"} if body else {})
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
+        except (OSError, http.client.HTTPException):
+            return 0
         finally:
             connection.close()
 

