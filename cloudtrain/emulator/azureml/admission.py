@@ -28,6 +28,7 @@ def admitted(
 ) -> dict[str, Any]:
     """The form of a job that is taken. Raises ServiceError with what the service would say."""
     job = body.read(received)
+    _compute(job, workspace)
     if job.code_id is not None:
         codes.by_id(job.code_id)
     kept = environments.by_id(job.environment_id)
@@ -40,7 +41,6 @@ def admitted(
     problems = [(wire.place(found.path), found.message) for rules in _RULES for found in rules.problems(form)]
     if problems:
         raise body.refusal(problems)
-    _compute(job, workspace)
     return form
 
 

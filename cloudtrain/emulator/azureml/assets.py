@@ -16,7 +16,7 @@ from cloudtrain.emulator.azureml.workspace import PROVIDER, Workspace
 from cloudtrain.providers.azureml import form
 from cloudtrain.providers.azureml.reading import fits
 
-_CURATED = r"(?:azureml://registries/azureml/environments/|AzureML-)(?P<name>[^/@:]+)(?:/(?:versions|labels)/|[@:]).+"
+_CURATED = r"(?:azureml://registries/azureml/environments/|(?:azureml:)?AzureML-)(?P<name>[^/@:]+)(?:/(?:versions|labels)/|[@:]).+"
 
 _ACPT = r"acpt-pytorch-\d+\.\d+-cuda\d+\.\d+"
 """How Microsoft names its images for PyTorch; there are more of them than the catalogue holds."""

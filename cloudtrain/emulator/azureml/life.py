@@ -23,7 +23,7 @@ from cloudtrain.emulator.azureml.jobs import Job
 from cloudtrain.emulator.azureml.logfiles import LogFiles, log_name
 from cloudtrain.emulator.azureml.nodefolders import NodeFolders
 from cloudtrain.emulator.azureml.workspace import CLUSTERS, Workspace
-from cloudtrain.emulator.base import Site
+from cloudtrain.emulator.base import NodePlan, Site
 from cloudtrain.providers.azureml.reading import cluster, nodes
 from cloudtrain.providers.reading import text
 
@@ -63,6 +63,8 @@ class Life(threading.Thread):
         self._folders = NodeFolders(job, workspace, code, self._folder)
         odd = site.faults.logs("azureml")
         self._logs = LogFiles(job, workspace.blobs, workspace.artifacts(job.name), site.clock, odd)
+        self._plans: list[NodePlan] = []
+        """Of the start that is next, or goes on."""
         self._abandoned = False
 
     def abandon(self) -> None:
@@ -98,7 +100,7 @@ class Life(threading.Thread):
             return ending
         start, ending = 0, None
         while ending is None:
-            ending = self._queued() or self._one_start(start)
+            ending = self._queued(start) or self._one_start(start)
             start += 1
         return ending
 
@@ -109,26 +111,28 @@ class Life(threading.Thread):
         reason = next(impossible(self._job.form), None)
         return endings.failed(reason) if reason else None
 
-    def _queued(self) -> Ending | None:
-        """Until the machines are there, or not to be had."""
+    def _queued(self, start: int) -> Ending | None:
+        """Until the machines are there, or not to be had. What they are to find is fetched meanwhile."""
         count, name = nodes(self._job.form), cluster(self._job.form)
         too_many = name in CLUSTERS and count > CLUSTERS[name].most_nodes
         if self._job.faults.refuse == "capacity" or too_many:
             self._wait("Queued", _QUEUED_IN_VAIN)
             return endings.no_capacity(name or text(self._job.form, "resources", "instance_type"), count)
-        self._wait("Queued", _QUEUED)
+        self._wait("Queued", 0)
+        begun = time.monotonic()
+        try:
+            self._plans = self._folders.start(start)
+        except LookupError as error:
+            return endings.no_data(str(error.args[0]))
+        self._wait("Queued", max(_QUEUED - (time.monotonic() - begun) * self._site.clock.speed, 0))
         return None
 
     def _one_start(self, start: int) -> Ending | None:
         """How it ended; None if the job is to be started anew."""
+        names = [log_name(node, len(self._plans), start) for node in range(len(self._plans))]
+        containers = self._site.start_nodes(self._plans)
         try:
-            plans = self._folders.start(start)
-        except LookupError as error:
-            return endings.no_data(str(error.args[0]))
-        names = [log_name(node, len(plans), start) for node in range(len(plans))]
-        containers = self._site.start_nodes(plans)
-        try:
-            for name, plan in zip(names, plans, strict=True):
+            for name, plan in zip(names, self._plans, strict=True):
                 self._logs.follow(name, plan.log)
             self._wait("Running", 0)
             return self._watched(_Start(containers, names, start))

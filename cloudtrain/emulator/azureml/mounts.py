@@ -71,13 +71,16 @@ class Mounts:
 
     def _fill(self, place: Place) -> None:
         """Fetch what lies there, once: later the folder has what the nodes have written."""
-        if any(known.holds(place) for known in self._filled):
+        if self._is_filled(place):
             return
-        for name in self._blobs.names(place):
-            inner = Place(place.container, place.blob(name))
-            if not any(known.holds(inner) for known in self._filled):
-                self._blobs.fetch_below(place, name, self._local(place))
+        names = (
+            name for name in self._blobs.names(place) if not self._is_filled(place._replace(path=place.blob(name)))
+        )
+        self._blobs.fetch_all(place, names, self._local(place))
         self._filled.append(place)
+
+    def _is_filled(self, place: Place) -> bool:
+        return any(known.holds(place) for known in self._filled)
 
 
 class _Mirror:

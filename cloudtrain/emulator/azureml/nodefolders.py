@@ -52,7 +52,7 @@ class NodeFolders:
         self._collected = []
         code = self._folder / "code"
         if self._code and not code.exists():
-            self._workspace.blobs.fetch_all(self._code, code)
+            self._workspace.blobs.fetch_all(self._code, self._workspace.blobs.names(self._code), code)
         return [self._plan(number, node, code) for node in range(nodes(self._job.form))]
 
     def collect(self) -> None:

@@ -69,11 +69,17 @@ class AzureMlPlane:
         return {
             "AZUREML_DEV_URL_MFE": url,
             "CLOUDTRAIN_ENDPOINT_AZUREML": url,
-            "CLOUDTRAIN_ENDPOINT_BLOB": f"{self._azurite.url}/{{}}",
+            "CLOUDTRAIN_ENDPOINT_BLOB": f"{self.blob_server}/{{}}",
             "CLOUDTRAIN_AZUREML_SUBSCRIPTION": SUBSCRIPTION,
             "CLOUDTRAIN_AZUREML_RESOURCE_GROUP": RESOURCE_GROUP,
             "CLOUDTRAIN_AZUREML_WORKSPACE": WORKSPACE,
         }
+
+    @property
+    def blob_server(self) -> str:
+        """Where the storage account answers."""
+        assert self._azurite, "the plane is asked before it has been opened"
+        return self._azurite.url
 
     def close(self) -> None:
         """See the protocol."""

@@ -1,0 +1,126 @@
+"""Jobs that run, sent by the vendor's own client, which knows the emulator by environment variables only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cloudtrain.providers.base import Request
+from tests.emulator.azureml.emulated import Emulated, client, vendor
+from tests.emulator.azureml.trainings import training
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the vendor's packages, by each other
+
+CALLS_OF_A_CREATE = [
+    ("CodeVersions_List", "2023-04-01"),
+    ("CodeVersions_CreateOrGetStartPendingUpload", "2023-04-01"),
+    ("CodeVersions_CreateOrUpdate", "2023-04-01"),
+    ("EnvironmentVersions_CreateOrUpdate", "2023-04-01-preview"),
+    ("Jobs_CreateOrUpdate", "2025-01-01-preview"),
+]
+"""As they were traced with azure-ai-ml 1.35.2, for local code and an image in the form."""
+
+
+def sent(folder: Path, **what: Any) -> Request:
+    """A training, sent."""
+    request = training(folder, **what)
+    client().jobs.create_or_update(vendor().load_job(folder / "form.yml"))
+    return request
+
+
+def lines(azure: Emulated, name: str, file: str) -> list[str]:
+    """What the ranks printed."""
+    return [line for line in azure.log(name, file).splitlines() if "/-] " not in line]
+
+
+def test_two_nodes(azure: Emulated, tmp_path: Path) -> None:
+    azure.put("data/one.txt", b"from the datastore")
+    data = "data: {train: {uri: 'azureml://datastores/workspaceblobstore/paths/data/'}}\n"
+    before = len(azure.plane.calls)
+    request = sent(tmp_path / "job", nodes=2, job=f"name: small\n{data}")
+    calls = [(call.operation, call.api_version) for call in azure.plane.calls[before:]]
+    assert calls == CALLS_OF_A_CREATE
+
+    states = azure.until_over(request.name)
+    assert states[-5:] == ["Preparing", "Queued", "Running", "Finalizing", "Completed"]
+    for node in (0, 1):
+        steps = [f"[{node}/{node}] rank {node} step {step}" for step in range(3)]
+        file = f"user_logs/std_log_process_0{node}.txt"
+        begins = [f"[{node}/{node}] rank {node} begins at 0", f"[{node}/{node}] one.txt: from the datastore"]
+        assert lines(azure, request.name, file) == [*begins, *steps]
+    assert azure.blob(f"cloudtrain/runs/{request.spec['run_id']}/model/model-1.txt") == b"made by 1"
+    assert azure.blob(f"cloudtrain/runs/{request.spec['run_id']}/checkpoints/rank-0.txt") == b"3"
+    job = client().jobs.get(request.name)
+    assert (job.status, job.outputs.default.path) == (
+        "Completed",
+        f"azureml://datastores/workspaceartifactstore/ExperimentRun/dcid.{request.name}",
+    )
+
+
+def test_cancelled_while_it_runs(azure: Emulated, tmp_path: Path) -> None:
+    script = """
+import os, pathlib, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (print("told to end", flush=True), sys.exit(0)))
+data = pathlib.Path(os.environ["CLOUDTRAIN_DATA_TRAIN"])
+data.joinpath("mine.txt").write_text("on the node's own disk")
+print("ready", sorted(path.name for path in data.iterdir()), flush=True)
+time.sleep(600)
+"""
+    azure.put("copied/two.txt", b"2")
+    data = "data: {train: {uri: 'azureml://datastores/workspaceblobstore/paths/copied/', mode: download}}\n"
+    request = sent(tmp_path / "job", script=script, job=f"name: small\n{data}")
+    azure.until_printed(request.name, "user_logs/std_log.txt", "ready ['mine.txt', 'two.txt']")
+    client().jobs.begin_cancel(request.name).result()
+    states = azure.until_over(request.name)
+    assert states[-2:] in (["CancelRequested", "Canceled"], ["Canceled"])
+    assert lines(azure, request.name, "user_logs/std_log.txt")[-1] == "[0/0] told to end"
+    assert azure.details(request.name).get("error") is None
+    assert azure.blobs("copied") == ["copied/two.txt"]
+
+
+def test_failed_and_streamed(azure: Emulated, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = sent(tmp_path / "job", script="import sys\nprint('no such column', flush=True)\nsys.exit(3)")
+    with pytest.raises(Exception, match="exited with status code 3"):
+        client().jobs.stream(request.name)
+    assert azure.job(request.name)["properties"]["status"] == "Failed"
+    error = azure.details(request.name)["error"]["error"]
+    assert error["code"] == "UserError"
+    assert error["message"].startswith("Execution failed. User process 'python3' exited with status code 3.")
+    assert "no such column" in error["message"]
+    assert "no such column" in capsys.readouterr().out
+
+
+def test_evicted_and_started_anew(azure: Emulated, tmp_path: Path) -> None:
+    request = sent(tmp_path / "job", steps=18, pause=0.2, job="name: evicted\nspot: {enabled: true}\n")
+    states = azure.until_over(request.name)
+    assert states[-5:] == ["Running", "Queued", "Running", "Finalizing", "Completed"]
+    first = [line for line in lines(azure, request.name, "user_logs/std_log.txt") if " step " in line]
+    second = lines(azure, request.name, "user_logs/retry_001/std_log.txt")
+    # How far the first start came is a matter of this machine's speed; a step may be saved and not yet printed.
+    done = len(first) + (second[0] == f"[0/0] rank 0 begins at {len(first) + 1}")
+    assert second == [
+        f"[0/0] rank 0 begins at {done}",
+        *(f"[0/0] rank 0 step {step}" for step in range(done, 18)),
+    ]
+
+
+def test_three_at_once_that_end_badly(azure: Emulated, tmp_path: Path) -> None:
+    long = {"steps": 1000, "pause": 0.5}
+    taken = sent(tmp_path / "taken", **long, job="name: taken\nspot: {enabled: true}\n")
+    loses = sent(tmp_path / "loses", **long, nodes=2, job="name: loses\n")
+    limited = sent(tmp_path / "limited", **long, job="name: limited\nlimits: {runtime: 1s}\n")
+    ends = {}
+    for request in (taken, loses, limited):
+        azure.until_over(request.name)
+        details = azure.details(request.name)
+        ends[request.name.partition("-")[0]] = (details["status"], details["error"]["error"]["message"])
+    assert {name: state for name, (state, _) in ends.items()} == {
+        "taken": "Failed",
+        "loses": "Failed",
+        "limited": "Canceled",
+    }
+    assert "Nodes of this job got pre-empted" in ends["taken"][1]
+    assert "node 1 of the job was lost" in ends["loses"][1]
+    assert "time limit" in ends["limited"][1]
