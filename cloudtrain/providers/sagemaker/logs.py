@@ -12,15 +12,17 @@ import heapq
 import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from cloudtrain.providers.port import Cursor, LogLine, LogPage
-from cloudtrain.providers.reading import entries, section, text, whole
+from cloudtrain.providers.reading import entries, section, text
 from cloudtrain.providers.sagemaker.errors import NotThere, asking, code_of
 from cloudtrain.runs.loglines import parse
 
 GROUP = "/aws/sagemaker/TrainingJobs"
 _STREAM = r"algo-(?P<number>[0-9]{1,6})(-(?P<start>[0-9]{1,15}))?.*"
+_LAST = 10**15
 _ENOUGH = 10_000
 """Lines of one node in a page: as many as one answer of the service has at most."""
 _MOST_CALLS = 100
@@ -43,6 +45,8 @@ class Place(NamedTuple):
     """Of the last event, in milliseconds since the epoch."""
     seen: int = 0
     """Events of that time."""
+    since: int = 0
+    """The time that the token's reading began with; it goes with the token."""
 
 
 class LogReader:
@@ -91,7 +95,7 @@ class LogReader:
 
     def _read(self, stream: Stream, place: Place) -> tuple[list[LogLine], Place, bool]:
         """The lines behind ``place``, where they end, and whether nothing more is there now."""
-        events: list[Mapping[str, Any]] = []
+        events: list[_Event] = []
         skip = 0
         for _ in range(_MOST_CALLS):
             if len(events) >= _ENOUGH:
@@ -101,9 +105,9 @@ class LogReader:
             except NotThere:  # removed meanwhile
                 return _lines(stream, events), place, True
             except _TokenExpired:
-                place, skip = place._replace(token=""), place.seen
+                place, skip = place._replace(token="", since=place.time), place.seen
                 continue
-            found, skip = _behind(entries(answer, "events"), place.time, skip)
+            found, skip = _behind(_events(answer), place.time, skip)
             token = text(answer, "nextForwardToken")
             ended = token in ("", place.token)
             events += found
@@ -115,9 +119,9 @@ class LogReader:
     def _get(self, stream: Stream, place: Place) -> Mapping[str, Any]:
         from botocore.exceptions import ClientError
 
-        begin: dict[str, Any] = {"startTime": place.time} if place.time else {}
+        begin: dict[str, Any] = {"startTime": place.since} if place.since else {}
         if place.token:
-            begin = {"nextToken": place.token}
+            begin["nextToken"] = place.token
         name = f"{self._job}/{stream.name}"
         with asking(f"read the log stream {name}", self._region):
             try:
@@ -131,44 +135,52 @@ class LogReader:
         return answer
 
 
+_Event = tuple[int, str]
+"""Milliseconds since the epoch, and the message."""
+
+
 class _TokenExpired(Exception):
     """A token is older than a day."""
 
 
 def _stream(name: str) -> Stream:
-    """Nodes are counted from 0, the service's hosts from 1."""
+    """Nodes are counted from 0, the service's hosts from 1. What has another name is the platform's."""
     found = re.fullmatch(_STREAM, name, re.DOTALL)
-    return Stream(max(int(found["number"]) - 1, 0), int(found["start"] or 0), name) if found else Stream(0, 0, name)
+    if found is None:
+        return Stream(0, _LAST, name)
+    return Stream(max(int(found["number"]) - 1, 0), int(found["start"] or 0), name)
 
 
 def _place(kept: Any) -> Place:
     """As a cursor holds it: from the same client, though perhaps an older one."""
-    token, time, seen = kept if isinstance(kept, (list, tuple)) and len(kept) == len(Place._fields) else Place()
-    return Place(str(token), int(time), int(seen))
+    if not isinstance(kept, (list, tuple)) or len(kept) != len(Place._fields):
+        return Place()
+    token, *numbers = kept
+    return Place(str(token), *map(int, numbers))
 
 
-def _behind(events: list[Any], time: int, skip: int) -> tuple[list[Any], int]:
+def _events(answer: Mapping[str, Any]) -> list[_Event]:
+    return [(found.get("timestamp", 0), found.get("message", "")) for found in entries(answer, "events")]
+
+
+def _behind(events: list[_Event], time: int, skip: int) -> tuple[list[_Event], int]:
     """Without the first ``skip`` events of that time, which had been read before the token expired."""
-    known = sum(1 for event in events[:skip] if whole(event, "timestamp") == time)
+    known = sum(1 for at, _ in events[:skip] if at == time)
     return events[known:], skip - known if known == len(events) else 0
 
 
-def _after(events: list[Any], place: Place) -> Place:
+def _after(events: list[_Event], place: Place) -> Place:
     """The place behind these events."""
-    if not events:
-        return place
-    time = max(whole(event, "timestamp") or 0 for event in events)
+    time = max((at for at, _ in events), default=-1)
     if time < place.time:
         return place
-    seen = sum(1 for event in events if (whole(event, "timestamp") or 0) == time)
+    seen = sum(1 for at, _ in events if at == time)
     return place._replace(time=time, seen=seen + (place.seen if time == place.time else 0))
 
 
-def _lines(stream: Stream, events: list[Mapping[str, Any]]) -> list[LogLine]:
+def _lines(stream: Stream, events: list[_Event]) -> list[LogLine]:
     """In the order of their times, which is that of printing; events of the same time stay as they came."""
-    events.sort(key=lambda event: whole(event, "timestamp") or 0)
+    events.sort(key=itemgetter(0))
     return [
-        parse(line, stream.node, (whole(event, "timestamp") or 0) / 1000)
-        for event in events
-        for line in text(event, "message").removesuffix("\n").split("\n")
+        parse(line, stream.node, at / 1000) for at, message in events for line in message.removesuffix("\n").split("\n")
     ]

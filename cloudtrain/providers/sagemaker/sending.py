@@ -18,8 +18,6 @@ from cloudtrain.providers.sagemaker.multipart import GONE, PART_BYTES, Upload
 from cloudtrain.providers.sagemaker.s3 import CONFLICT, PRESENT, exists, split
 
 _THREADS = 8
-_IN_PARTS = 2 * PART_BYTES
-"""Larger files go in parts."""
 _TRIES = 5
 _CUT_IN = (PRESENT, CONFLICT, GONE, "InvalidPart")
 """What the service says when another upload of the same object came before, or between."""
@@ -49,7 +47,7 @@ class Sender:
     def send(self, files: Iterable[Outgoing]) -> None:
         """Send them all; what follows is sent when all are there."""
         all_of_them = list(files)
-        large = [file for file in all_of_them if file.once and file.size > _IN_PARTS]
+        large = [file for file in all_of_them if file.once and file.size > PART_BYTES]
         for done in as_completed([self._pool.submit(self._put, file) for file in all_of_them if file not in large]):
             size, sent = done.result()
             self.sent += sent
