@@ -56,10 +56,12 @@ class Context(NamedTuple):
 class Shipped(NamedTuple):
     """Something that must lie somewhere before the request is sent."""
 
-    kind: Literal["code", "spec"]
-    """code: launch.py, what travels with it, and code.tar.gz; spec: spec.json."""
+    kind: Literal["code", "spec", "data"]
+    """code: launch.py, what travels with it, and code.tar.gz; spec: spec.json; data: the files of a channel."""
     to: str
     """Folder: a URI that ends with a slash, or a path seen from the request's own file."""
+    source: str = ""
+    """data: the folder or file here."""
 
 
 class Chosen(NamedTuple):

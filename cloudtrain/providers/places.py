@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cloudtrain.providers.base import at_value
 from cloudtrain.spec.fields import for_provider
@@ -13,6 +13,7 @@ from cloudtrain.spec.problems import shown
 if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.providers.base import Context
+    from cloudtrain.settings import Settings
     from cloudtrain.spec.fields import PerProvider, Provider
     from cloudtrain.spec.problems import Path
 
@@ -31,9 +32,22 @@ class Places(NamedTuple):
         return f"{self.run}spec/"
 
 
-def places_in(store: str, job: Job, context: Context, provider: Provider) -> Places:
-    """Those of ``job``, which has been checked. ``store``: URI of a bucket or datastore, with no slash at its end."""
-    root = f"{store}/{context.settings['prefix']}"
+_STORES: Mapping[str, str] = {
+    "sagemaker": "s3://{bucket}/{prefix}",
+    "vertex": "gs://{bucket}/{prefix}",
+    "azureml": "azureml://datastores/{datastore}/paths/{prefix}",
+}
+
+
+def store_of(settings: Settings) -> str:
+    """URI of the folder under which cloudtrain keeps all in an account, with no slash at its end."""
+    return _STORES[settings.provider].format_map(settings)
+
+
+def places_of(job: Job, context: Context) -> Places:
+    """Those of ``job``, which has been checked."""
+    provider = cast("Provider", context.settings.provider)
+    root = store_of(context.settings)
     run = f"{root}/runs/{context.run_id}/"
     kept = job.checkpoint.uri_for(provider)
     # Whatever lies in the folder is what a job goes on from, wanted or not: so every run has one of its own.

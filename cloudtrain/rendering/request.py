@@ -10,6 +10,7 @@ from cloudtrain.errors import SpecError
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import Context, Request
 from cloudtrain.providers.identity import code_digest, run_id_of
+from cloudtrain.providers.localdata import placed
 from cloudtrain.providers.shipping import bundle_of, entrypoints_digest
 from cloudtrain.settings import Settings, settings_for
 from cloudtrain.spec.problems import shown
@@ -45,10 +46,10 @@ def request_for(
     if settings is not None and not isinstance(settings, Mapping):
         raise SpecError(f"settings must be a mapping such as {{'region': 'eu-west-1'}}, not {shown(settings)}")
     chosen = settings_for(name, job.folder, given=settings)
-    made = registry.translate(job, context_for(job, chosen, bundle, attempt))
-    if not chosen.missing:
-        return made
-    return made._replace(notes=(_placeholders(chosen), *made.notes))
+    found = placed(job, chosen)
+    made = registry.translate(found.job, context_for(found.job, chosen, bundle, attempt))
+    unset = (_placeholders(chosen),) if chosen.missing else ()
+    return made._replace(ships=(*made.ships, *found.ships), notes=(*unset, *found.notes, *made.notes))
 
 
 def context_for(job: Job, settings: Settings, bundle: Bundle, attempt: int = 1) -> Context:

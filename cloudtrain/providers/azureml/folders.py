@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cloudtrain.providers.azureml.form import DATASTORE_PATH, INPUT_FORMS, INPUT_PATH, OUTPUT_FORM
 from cloudtrain.providers.azureml.reading import fits
 from cloudtrain.providers.base import at_value
-from cloudtrain.providers.places import output_places, places_in, unusable_places
+from cloudtrain.providers.places import output_places, places_of, unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def outputs_of(job: Job, context: Context) -> dict[str, Any]:
 
     ./outputs would be uploaded too, but it is not brought back after a restart.
     """
-    places = places_in(f"azureml://datastores/{context.settings['datastore']}/paths", job, context, "azureml")
+    places = places_of(job, context)
     ours = {name: f"{places.run}{folder}/" for name, (_, folder) in FOLDERS.items()}
     ours["cloudtrain_checkpoint"] = places.checkpoints
     named = output_places(job, "azureml", places.run)

@@ -29,7 +29,7 @@ def lay_share(place: Path, source: Path, files: Iterable[Path]) -> None:
     """Make ``place`` a new folder with links to ``files`` of ``source``, each where it lies there."""
     place.mkdir(parents=True)
     for path in files:
-        link = place / _key(path, source)
+        link = place / key_of(path, source)
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(path.resolve())
 
@@ -41,7 +41,7 @@ def objects_of(source: Path) -> list[Path]:
         files = [source] if source.is_file() else list(_below(source, frozenset()))
     except OSError as error:
         raise MissingError(f"cannot read {error.filename or source}: {error.strerror or error}") from error
-    return sorted(files, key=lambda path: _key(path, source))
+    return sorted(files, key=lambda path: key_of(path, source))
 
 
 def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
@@ -54,7 +54,8 @@ def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
             yield from _below(child, above)
 
 
-def _key(path: Path, source: Path) -> str:
+def key_of(path: Path, source: Path) -> str:
+    """The name of a channel's object: its path below the channel's folder, or its own for a channel of one file."""
     return path.relative_to(source.parent if path == source else source).as_posix()
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from cloudtrain.providers.machine import network_of
 from cloudtrain.providers.nodes import FINGERPRINT, SECRET, node_variables
-from cloudtrain.providers.places import output_places
-from cloudtrain.providers.sagemaker.places import ARCHIVE, SPEC, folder, places_of
+from cloudtrain.providers.places import output_places, places_of
+from cloudtrain.providers.sagemaker.places import ARCHIVE, SPEC, folder
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cloudtrain.providers import shipping
-from cloudtrain.providers.places import Places, places_in, unusable_places
+from cloudtrain.providers.places import unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
-    from cloudtrain.providers.base import Context
     from cloudtrain.spec.problems import Path
 
 SCHEME = "s3://"
@@ -31,11 +30,6 @@ ARCHIVE = f"{INPUT}/{CODE_CHANNEL}/{shipping.ARCHIVE}"
 SPEC = f"{INPUT}/{SPEC_CHANNEL}/{shipping.SPEC}"
 
 _BUCKET = r"[A-Za-z0-9]([A-Za-z0-9._-]{,253}[A-Za-z0-9])?"  # capitals and _ are in old names of us-east-1
-
-
-def places_of(job: Job, context: Context) -> Places:
-    """Where this run's files lie. The job has been checked."""
-    return places_in(f"{SCHEME}{context.settings['bucket']}", job, context, "sagemaker")
 
 
 def folder(uri: str) -> str:

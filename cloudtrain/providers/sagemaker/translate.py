@@ -16,6 +16,7 @@ from cloudtrain.providers.identity import fingerprint, native_name
 from cloudtrain.providers.machine import machine_for, network_choices
 from cloudtrain.providers.nodes import FINGERPRINT, launch_spec
 from cloudtrain.providers.overrides import overridden
+from cloudtrain.providers.places import places_of
 from cloudtrain.providers.sagemaker.account import account_notes, account_problems, vpc_of
 from cloudtrain.providers.sagemaker.capabilities import CAPABILITIES
 from cloudtrain.providers.sagemaker.channels import channel_notes, channel_problems, channels_of
@@ -23,7 +24,7 @@ from cloudtrain.providers.sagemaker.environment import environment_of, environme
 from cloudtrain.providers.sagemaker.image import algorithm_of, image_of
 from cloudtrain.providers.sagemaker.isolation import isolation_problems
 from cloudtrain.providers.sagemaker.ownership import ownership_problems
-from cloudtrain.providers.sagemaker.places import CHECKPOINTS, place_notes, place_problems, places_of
+from cloudtrain.providers.sagemaker.places import CHECKPOINTS, place_notes, place_problems
 from cloudtrain.providers.sagemaker.secret import secret_problems
 from cloudtrain.providers.sagemaker.stopping import (
     retries_of,

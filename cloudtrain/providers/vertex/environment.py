@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from cloudtrain.providers.base import Chosen
 from cloudtrain.providers.machine import network_of
 from cloudtrain.providers.nodes import FINGERPRINT, SECRET, node_variables
+from cloudtrain.providers.places import places_of
 from cloudtrain.providers.shipping import ARCHIVE, SPEC
-from cloudtrain.providers.vertex.places import folder_variables, mounted, places_of
+from cloudtrain.providers.vertex.places import folder_variables, mounted
 from cloudtrain.providers.vertex.secret import version_name
 
 if TYPE_CHECKING:

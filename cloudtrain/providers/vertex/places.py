@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cloudtrain.providers.places import Places, output_places, places_in, unusable_places
+from cloudtrain.providers.places import Places, output_places, unusable_places
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
-    from cloudtrain.providers.base import Context
     from cloudtrain.spec.problems import Path
 
 SCHEME = "gs://"
@@ -28,11 +27,6 @@ FOLDERS = {
 """Variable -> folder of the run; model/ is also where the service's own AIP_MODEL_DIR points."""
 
 _BUCKET = re.compile(r"[a-z0-9]([a-z0-9._-]{,220}[a-z0-9])?")
-
-
-def places_of(job: Job, context: Context) -> Places:
-    """Where this run's files lie. The job has been checked."""
-    return places_in(f"{SCHEME}{context.settings['bucket']}", job, context, "vertex")
 
 
 def mounted(uri: str) -> str:

@@ -16,6 +16,7 @@ from cloudtrain.providers.identity import fingerprint, native_name
 from cloudtrain.providers.machine import Machine, machine_for, network_choices
 from cloudtrain.providers.nodes import FINGERPRINT, launch_spec, launcher_channels
 from cloudtrain.providers.overrides import overridden
+from cloudtrain.providers.places import places_of
 from cloudtrain.providers.reading import text
 from cloudtrain.providers.vertex.capabilities import CAPABILITIES
 from cloudtrain.providers.vertex.environment import (
@@ -27,7 +28,7 @@ from cloudtrain.providers.vertex.environment import (
 from cloudtrain.providers.vertex.image import image_of
 from cloudtrain.providers.vertex.labels import labels_of, tag_problems
 from cloudtrain.providers.vertex.ownership import ownership_problems
-from cloudtrain.providers.vertex.places import mounted, place_problems, places_of
+from cloudtrain.providers.vertex.places import mounted, place_problems
 from cloudtrain.providers.vertex.pools import LEAST_DISK, accelerator_problems, disk_problems, variable, worker_pools
 from cloudtrain.providers.vertex.reading import environment
 from cloudtrain.providers.vertex.scheduling import DEFAULT_RUNTIME, repeat_notes, runtime_problems, scheduling_of
