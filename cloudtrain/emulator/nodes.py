@@ -26,8 +26,15 @@ from pathlib import Path
 from cloudtrain.emulator.base import NodePlan
 from cloudtrain.emulator.relay import Relay
 from cloudtrain.errors import MissingError
-from cloudtrain.providers.local.client import Container, HostProcess, host_for
-from cloudtrain.providers.local.options import Isolation, LocalOptions
+from cloudtrain.providers.local.client import (
+    Container,
+    HostProcess,
+    Launch,
+    by_python,
+    require_torch,
+    usual_engine,
+)
+from cloudtrain.providers.local.options import Isolation
 from cloudtrain.providers.local.translate import READ_AT_START
 
 _PAUSE_SECONDS = 0.05
@@ -46,6 +53,7 @@ class Nodes:
         self,
         plans: Sequence[NodePlan],
         isolation: Isolation = "auto",
+        launch: Launch = by_python,
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
         """Start them; returns when each has its first process. Gives up when ``is_over`` says so.
@@ -58,7 +66,8 @@ class Nodes:
         self._closed = False
         self._count = len(plans)
         fresh = any(name.startswith(READ_AT_START) for plan in plans for name in plan.env)
-        self._host = host_for(LocalOptions(isolation=isolation, engine="agents" if fresh else "auto"))
+        require_torch()
+        self._host = HostProcess(isolation, "agents" if fresh else usual_engine(), launch=launch)
         try:
             self._start(plans, is_over)
         except BaseException:

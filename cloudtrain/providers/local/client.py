@@ -12,10 +12,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, Protocol
 
 from cloudtrain import shipped
 from cloudtrain.errors import MissingError
@@ -36,24 +36,51 @@ class Container(NamedTuple):
     is given and nothing of this process's, launch.py is the very file above, and nobody hears it but by that log."""
 
 
+class Process(Protocol):
+    """What is needed of a process that was started; ``subprocess.Popen`` is one."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+Launch = Callable[[str, str, Path, Mapping[str, str]], Process]
+"""Starts host.py with isolation, engine and folder, in that environment. Raises OSError."""
+
+
+def by_python(isolation: str, engine: str, folder: Path, env: Mapping[str, str]) -> Process:
+    """In a new interpreter."""
+    command = (
+        "import sys; getattr(sys.flags, 'safe_path', False) or sys.path.pop(0); "
+        "from cloudtrain.providers.local import host; "
+        f"host.main({isolation!r}, {engine!r}, {str(folder)!r})"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-u", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env
+    )  # fmt: skip
+
+
 class HostProcess:
     """One host process (host.py), started early and given its request later."""
 
-    def __init__(self, isolation: str, engine: str, extra_env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, isolation: str, engine: str, extra_env: Mapping[str, str] | None = None, launch: Launch = by_python
+    ) -> None:
         self.isolation = isolation
         self.engine = engine
         self.folder, self._listener = _folder_to_meet_in()
         self._selector = selectors.DefaultSelector()
-        self.env = _environment(extra_env or {})
-        command = (
-            "import sys; getattr(sys.flags, 'safe_path', False) or sys.path.pop(0); "
-            "from cloudtrain.providers.local import host; "
-            f"host.main({isolation!r}, {engine!r}, {str(self.folder)!r})"
-        )
+        self.env = host_environment(extra_env or {})
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-u", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.env
-            )  # fmt: skip
+            self._process = launch(isolation, engine, self.folder, self.env)
         except OSError as error:
             self._listener.close()
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -228,7 +255,7 @@ class _Lines:
         yield from map(json.loads, lines)
 
 
-def _environment(extra: Mapping[str, str]) -> dict[str, str]:
+def host_environment(extra: Mapping[str, str]) -> dict[str, str]:
     """This process's environment with ``extra``, and our entrypoints importable. Foreign launchers' variables are
     removed by the node's launcher; those that torch reads when it is loaded are removed here."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PET_", "TORCHELASTIC_"))}
@@ -241,13 +268,12 @@ def _environment(extra: Mapping[str, str]) -> dict[str, str]:
 def host_for(options: LocalOptions, extra_env: Mapping[str, str] | None = None) -> HostProcess:
     """Start the host process, so that it loads torch while the job is read. Raises MissingError without torch."""
     require_torch()
-    return HostProcess(options.isolation, _engine(options), extra_env)
+    return HostProcess(options.isolation, usual_engine() if options.engine == "auto" else options.engine, extra_env)
 
 
-def _engine(options: LocalOptions) -> str:
-    if options.engine == "auto":
-        return "fork" if sys.platform == "linux" else "agents"  # macOS frameworks do not survive a fork
-    return options.engine
+def usual_engine() -> str:
+    """macOS frameworks do not survive a fork."""
+    return "fork" if sys.platform == "linux" else "agents"
 
 
 def require_torch() -> None:

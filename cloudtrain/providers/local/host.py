@@ -81,7 +81,7 @@ class _Host:
         reader = threading.Thread(target=self._await_plan, args=(isolated,))
         reader.start()
         if self._engine == "fork":
-            _load_torch()
+            load_torch()
         reader.join()
         if self._plan is None:
             return
@@ -224,7 +224,8 @@ class _Host:
                 processes.send(pid, sig)
 
 
-def _load_torch() -> None:
+def load_torch() -> None:
+    """And the launcher, as far as nodes that are forked from this process need them."""
     import torch.distributed.launcher.api  # noqa: F401 - the costly part
 
     import launch  # noqa: F401 - the nodes call it
