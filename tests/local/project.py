@@ -141,6 +141,34 @@ class Project:
     ) -> Result:
         return self.start(*options, env=env, job=job, prefix=prefix).end()
 
+    def verb(self, *words: str, code: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Another command of cloudtrain, in the project's folder or elsewhere, which must end with ``code``."""
+        done = self.started(*words, cwd=cwd)
+        out, err = done.communicate(timeout=LIMIT_SECONDS)
+        assert done.returncode == code, f"{words}: {done.returncode}\n{out}\n{err}"
+        return subprocess.CompletedProcess(words, done.returncode, out, err)
+
+    def started(self, *words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+        """The same, not waited for."""
+        return subprocess.Popen(
+            [CLOUDTRAIN, *words],
+            cwd=cwd or self.folder,
+            env={**os.environ, "CT_TEST_MARK": self.mark, "PROJECT": str(self.folder)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            start_new_session=True,
+        )
+
+    def wait_for(self, condition: Callable[[], object], what: str) -> None:
+        """Wait until something is so, whatever goes on meanwhile."""
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, f"no {what} in {LIMIT_SECONDS} s"
+            time.sleep(0.02)
+
     def result(self, code: int, out: str, err: str) -> Result:
         folder = self.latest if (self.folder / ".cloudtrain/runs/latest").exists() else None
         return Result(code, out, err, folder)

@@ -251,7 +251,8 @@ def test_from_python(project: Project) -> None:
 import cloudtrain as ct
 run = ct.run("job.yaml", nodes=1, processes=2, isolation="none")
 status = run.wait()
-print(status.state, status.exit_code, [str(line) for line in run.logs(0)], len(list(run.logs())), run.report()["run_id"] == run.run_id)
+lines = [str(line) for line in run.logs(0)]
+print(status.state, status.exit_code, lines, len(list(run.logs())), run.report()["run_id"] == run.run_id)
 failed = ct.run(ct.Job(name="bad", entry="bad.py"), isolation="none")
 try:
     failed.raise_if_failed()
