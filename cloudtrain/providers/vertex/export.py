@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.base import Export
@@ -37,7 +38,11 @@ def export(request: Request) -> Export:
 
 def _upload(ship: Shipped) -> str:
     """rsync fills just that folder; cp would make one below it if the folder is there already."""
-    return f"gcloud storage rsync --recursive {ship.kind} {shlex.quote(ship.to.rstrip('/'))}"
+    if ship.source and Path(ship.source).is_file():
+        return f"gcloud storage cp {shlex.quote(ship.source)} {shlex.quote(ship.to)}"
+    return (
+        f"gcloud storage rsync --recursive {shlex.quote(ship.source or ship.kind)} {shlex.quote(ship.to.rstrip('/'))}"
+    )
 
 
 def _create(native: Mapping[str, Any], project: str, region: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ _TIMEOUT = (10.0, 60.0)
 """To connect, and to hear something; seconds."""
 _PATIENCE_SECONDS = 150.0
 """No new try after that: longer than the minute that the service counts calls in."""
+_TIME = re.compile(r"([0-9T:-]{19})(?:\.([0-9]{1,9}))?Z")
 _TASK = re.compile(r"workerpool([0-9]{1,3})-([0-9]{1,6})")
 
 
@@ -51,23 +52,25 @@ class Entry(NamedTuple):
     """One entry, which may hold several lines."""
 
     key: Key
-    node: int
-    is_platform: bool
-    text: str
+    content: Mapping[str, Any]
+    """The LogEntry as JSON."""
 
 
 class Logs:
     """Cloud Logging of one project."""
 
-    def __init__(self, endpoints: Endpoints, project: str, order_seconds: float) -> None:
-        """``order_seconds``: how long an entry waits for those before it."""
+    def __init__(
+        self, endpoints: Endpoints, project: str, order_seconds: float, clock: Callable[[], float] = time.time
+    ) -> None:
+        """``order_seconds``: how long an entry waits for those before it. ``clock``: seconds since the epoch."""
         self._endpoints = endpoints
         self._project = project
         self._order = order_seconds
+        self._clock = clock
 
     def page(self, subject: Subject, cursor: Cursor) -> LogPage:
         """The next lines."""
-        now = time.time()
+        now = self._clock()
         position = Position.of(cursor)
         if position is None:
             newest, over = self._newest(subject), subject.is_over
@@ -77,7 +80,7 @@ class Logs:
                 return LogPage((), cursor, caught_up=True)
             position.release(self._newest(subject), self._order, now)
         found = self._new_entries(subject, position, now)
-        lines = [line for entry in found for line in _lines(entry)]
+        lines = [line for entry in found for line in _lines(entry, subject.pools)]
         return LogPage(tuple(lines), position.as_cursor(), caught_up=position.at is None)
 
     def _new_entries(self, subject: Subject, position: Position, now: float) -> list[Entry]:
@@ -116,7 +119,7 @@ class Logs:
         token = ""
         while True:
             answer = self._answer({**asked, "pageToken": token} if token else asked)
-            yield [entry for item in entries(answer, "entries") if (entry := _entry(item, subject.pools))]
+            yield [entry for item in entries(answer, "entries") if (entry := _entry(item))]
             token = text(answer, "nextPageToken")
             if not token:
                 return
@@ -139,15 +142,19 @@ def _filter(number: str, first: int, last: int | None) -> str:
     return " AND ".join(parts)
 
 
-def _entry(item: Any, pools: Sequence[int]) -> Entry | None:
-    """None for what is no entry."""
-    moment = nanoseconds(text(item, "timestamp"))
-    if moment is None:
+def _entry(item: Any) -> Entry | None:
+    """None for what is no entry. There are many: of most that come again only the key is looked at."""
+    if not isinstance(item, dict):
         return None
-    task = text(item, "resource", "labels", "task_name")
-    node = _node(task, pools)
-    key = key_of(moment, text(item, "logName"), text(item, "insertId"))
-    return Entry(key, node or 0, node is None, _text(item))
+    moment = nanoseconds(item.get("timestamp"))
+    return None if moment is None else Entry(key_of(moment, item.get("logName"), item.get("insertId")), item)
+
+
+def _lines(entry: Entry, pools: Sequence[int]) -> Iterator[LogLine]:
+    moment = entry.key.time / SECOND
+    node = _node(text(entry.content, "resource", "labels", "task_name"), pools)
+    for line in _text(entry.content).removesuffix("\n").split("\n"):
+        yield LogLine(0, None, line, moment) if node is None else parse(line, node, moment)
 
 
 def _node(task: str, pools: Sequence[int]) -> int | None:
@@ -156,23 +163,17 @@ def _node(task: str, pools: Sequence[int]) -> int | None:
     return sum(pools[: int(found.group(1))]) + int(found.group(2)) if found else None
 
 
-def _text(item: Any) -> str:
+def _text(item: Mapping[str, Any]) -> str:
     payload = at(item, "jsonPayload")
-    if not isinstance(payload, Mapping):
+    if not isinstance(payload, dict):
         return text(item, "textPayload")
     message = payload.get("message")
     return message if isinstance(message, str) else json.dumps(payload, ensure_ascii=False)
 
 
-def _lines(entry: Entry) -> Iterator[LogLine]:
-    moment = entry.key.time / SECOND
-    for line in entry.text.removesuffix("\n").split("\n"):
-        yield LogLine(0, None, line, moment) if entry.is_platform else parse(line, entry.node, moment)
-
-
-def nanoseconds(moment: str) -> int | None:
+def nanoseconds(moment: object) -> int | None:
     """A time as Google's services write it, since the epoch; None for anything else."""
-    found = re.fullmatch(r"([0-9T:-]{19})(?:\.([0-9]{1,9}))?Z", moment)
+    found = _TIME.fullmatch(moment) if isinstance(moment, str) else None
     if found is None:
         return None
     seconds = _seconds(found.group(1))

@@ -35,7 +35,7 @@ class Key(NamedTuple):
     digest: str
 
 
-def key_of(time: int, log: str, insert_id: str) -> Key:
+def key_of(time: int, log: object, insert_id: object) -> Key:
     """The key of an entry."""
     digest = hashlib.blake2b(f"{time} {log} {insert_id}".encode(), digest_size=_DIGEST_BYTES).digest()
     return Key(time, base64.urlsafe_b64encode(digest).decode())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from cloudtrain.errors import MissingError
 from cloudtrain.providers import shipping
+from cloudtrain.providers.localdata import objects
 from cloudtrain.providers.port import Progress, Uploaded
 from cloudtrain.providers.vertex.sending import Outgoing, Sender
 from cloudtrain.providers.vertex.store import Store
@@ -19,7 +20,7 @@ from cloudtrain.runs.folder import cannot_write
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle
-    from cloudtrain.providers.base import Request
+    from cloudtrain.providers.base import Request, Shipped
 
 _LAST = "launch.py"
 
@@ -46,6 +47,8 @@ class _Upload:
             folder = self._scratch / str(number)
             if ships.kind == "code":
                 self._look_at_code(ships.to, bundle, folder)
+            elif ships.kind == "data":
+                self._look_at_data(ships)
             else:
                 self._look_at_spec(ships.to, request, folder)
         return self._sent(progress)
@@ -82,7 +85,17 @@ class _Upload:
                 self._present += there[name]
             else:
                 self._outgoing.append(Outgoing(folder / name, f"{to}{name}", once=True))
-        self._parts = {f"{to}{name}" for name in there if name not in names}
+        self._parts |= {f"{to}{name}" for name in there if name not in names}
+
+    def _look_at_data(self, ships: Shipped) -> None:
+        """The folder has the digest of all its files for a name: what lies in it is what is to lie there."""
+        there = {found.path: found.size for found in self._store.below(ships.to)}
+        for key, file in objects(Path(ships.source)):
+            if key in there:
+                self._present += there.pop(key)
+            else:
+                self._outgoing.append(Outgoing(file, f"{ships.to}{key}", once=True))
+        self._parts |= {f"{ships.to}{name}" for name in there}
 
     def _look_at_spec(self, to: str, request: Request, folder: Path) -> None:
         shipping.write_spec(request.spec, folder)

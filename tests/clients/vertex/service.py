@@ -6,6 +6,7 @@ itself: tests say how jobs stand, what lines there are, and what goes wrong.
 
 from __future__ import annotations
 
+import bisect
 import json
 import re
 import socket
@@ -119,36 +120,45 @@ def _value(job: Mapping[str, Any], field: str) -> Any:
 
 
 class EntryLog:
-    """Entries of Cloud Logging; ``unseen`` are not shown yet."""
+    """Entries of Cloud Logging."""
 
     def __init__(self) -> None:
-        self.entries: list[dict[str, Any]] = []
         self.empty_pages = False
         self.shuffled = False
-        self.most = 1000
         self.asked: list[dict[str, Any]] = []
+        self._by_job: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
         self._lock = threading.Lock()
 
-    def add(self, job: str, task: str, text: str, *, at: str, number: int, plain: bool = False) -> dict[str, Any]:
+    def add(self, job: str, task: str, text: str, *, at: str, number: int, **changes: Any) -> dict[str, Any]:
         """One entry of a job's number and a task. ``at``: its timestamp."""
-        payload: dict[str, Any] = {"textPayload": text} if plain else {"jsonPayload": {"message": text}}
-        entry = {
+        entry: dict[str, Any] = {
             "logName": f"projects/my-project/logs/{task}",
             "resource": {"type": "ml_job", "labels": {"job_id": job, "task_name": task}},
             "timestamp": at,
             "insertId": f"{number:012}",
-            **payload,
+            "jsonPayload": {"message": text},
+            **changes,
         }
-        with self._lock:
-            self.entries.append(entry)
+        self.show({name: value for name, value in entry.items() if value is not None})
         return entry
+
+    def show(self, entry: dict[str, Any]) -> None:
+        """From now on."""
+        kept = self._by_job.setdefault(entry["resource"]["labels"]["job_id"], [])
+        with self._lock:
+            bisect.insort(kept, (_padded(entry["timestamp"]), entry["insertId"], entry), key=lambda one: one[:2])
+
+    def take(self, job: str, place: int) -> dict[str, Any]:
+        """Hide an entry."""
+        with self._lock:
+            return self._by_job[job].pop(place)[2]
 
     def list(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """``entries:list``."""
         self.asked.append(dict(asked))
         unknown = set(asked) - {"resourceNames", "filter", "orderBy", "pageSize", "pageToken"}
         size = asked.get("pageSize", 50)
-        if unknown or not 0 < size <= self.most or asked["resourceNames"] != ["projects/my-project"]:
+        if unknown or not 0 < size <= 1000 or asked["resourceNames"] != ["projects/my-project"]:
             raise Refused("INVALID_ARGUMENT", f"bad request {asked}")
         found = re.fullmatch(
             r'resource\.type="ml_job" AND resource\.labels\.job_id="([0-9]+)" AND timestamp>="([^"]+)"'
@@ -160,23 +170,19 @@ class EntryLog:
         return self._page(*found.groups(), asked["orderBy"], size, asked.get("pageToken", ""))
 
     def _page(self, job: str, first: str, last: str | None, order: str, size: int, token: str) -> dict[str, Any]:
-        with self._lock:
-            kept = list(self.entries)
-        fits = [
-            entry
-            for entry in kept
-            if entry["resource"]["labels"]["job_id"] == job
-            and _padded(first) <= _padded(entry["timestamp"]) <= _padded(last or "9999-12-31T23:59:59Z")
-        ]
-        fits.sort(key=lambda entry: (_padded(entry["timestamp"]), entry["insertId"]), reverse=order.endswith("desc"))
         start, _, was_empty = token.partition("/")
         if self.empty_pages and not was_empty:
             return {"nextPageToken": f"{start or 0}/empty"}
-        begin = int(start or 0)
-        page = fits[begin : begin + size]
-        more = {"nextPageToken": str(begin + size)} if len(fits) > begin + size else {}
-        if self.shuffled and order.endswith("asc"):
+        with self._lock:
+            kept = self._by_job.get(job, [])
+            low = bisect.bisect_left(kept, _padded(first), key=lambda one: one[0])
+            high = bisect.bisect_right(kept, _padded(last or "9999-12-31T23:59:59Z"), key=lambda one: one[0])
+            places = range(low, high)[::-1] if order == "timestamp desc" else range(low, high)
+            begin = int(start or 0)
+            page = [kept[place][2] for place in places[begin : begin + size]]
+        if self.shuffled and order == "timestamp asc":
             page = page[::-1]
+        more = {"nextPageToken": str(begin + size)} if len(places) > begin + size else {}
         return ({"entries": page} if page else {}) | more
 
 
@@ -358,8 +364,10 @@ def _handlers(service: Service) -> Any:
         "ListCustomJobs": (types.ListCustomJobsRequest, listed),
         "CancelCustomJob": (types.CancelCustomJobRequest, cancel),
     }
-    by_status = {429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE", 500: "INTERNAL", 403: "PERMISSION_DENIED", 0: "UNAVAILABLE",
-                 401: "UNAUTHENTICATED", 504: "DEADLINE_EXCEEDED", 400: "INVALID_ARGUMENT"}  # fmt: skip
+    by_status = {
+        0: "UNAVAILABLE", 400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED",
+        429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
+    }  # fmt: skip
 
     def handler(operation: str) -> Any:
         kind, call = calls[operation]
