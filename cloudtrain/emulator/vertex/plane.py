@@ -66,6 +66,7 @@ class VertexPlane:
             "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(self._folder / "roots.pem"),
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{url}/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{url}/",
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{self._storage.url}/storage/v1/",
             "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
             "CLOUDSDK_CORE_PROJECT": PROJECT,
             "CLOUDTRAIN_ENDPOINT_VERTEX": url,
