@@ -17,7 +17,7 @@ from cloudtrain.providers.port import Artefact, Cursor, Description, LogPage, Pr
 from cloudtrain.providers.reading import entries, text
 from cloudtrain.providers.sagemaker import artefacts, names
 from cloudtrain.providers.sagemaker.description import accepted, described, summarized
-from cloudtrain.providers.sagemaker.errors import NameTaken, NotThere, asking
+from cloudtrain.providers.sagemaker.errors import NameTaken, NotThere, asking, expect
 from cloudtrain.providers.sagemaker.logs import LogReader
 from cloudtrain.providers.sagemaker.session import Services
 from cloudtrain.providers.sagemaker.upload import upload
@@ -57,8 +57,9 @@ class SageMaker:
     def create(self, request: Request) -> Description:
         """The service itself takes a name only once; botocore's own repetition may meet the job it has just made."""
         try:
-            with asking(f"create training job {request.name}", self._region):
-                self._services.sagemaker.create_training_job(**request.native)
+            with asking(what := f"create training job {request.name}", self._region):
+                answer = self._services.sagemaker.create_training_job(**request.native)
+            expect(answer, "TrainingJobArn", what, self._region)
         except (NameTaken, UnreachableError) as error:
             seen = self._after(error, request)
             if seen is None:
@@ -124,8 +125,9 @@ class SageMaker:
         return names.native_id(text, self._region)
 
     def _asked(self, name: str) -> Mapping[str, Any]:
-        with asking(f"find training job {name}", self._region):
+        with asking(what := f"find training job {name}", self._region):
             found: Mapping[str, Any] = self._services.sagemaker.describe_training_job(TrainingJobName=name)
+        expect(found, "TrainingJobName", what, self._region)
         return found
 
     def _after(self, error: Exception, request: Request) -> Description | None:
@@ -148,7 +150,7 @@ class SageMaker:
         """A page may be short, or empty, and more may follow: only the token says that there is none."""
         token = ""
         while True:
-            with asking("list training jobs", self._region):
+            with asking(what := "list training jobs", self._region):
                 answer = self._services.sagemaker.list_training_jobs(
                     NameContains=beginning,
                     SortBy="CreationTime",
@@ -156,6 +158,7 @@ class SageMaker:
                     MaxResults=_PAGE,
                     **({"NextToken": token} if token else {}),
                 )
+            expect(answer, "TrainingJobSummaries", what, self._region)
             yield from entries(answer, "TrainingJobSummaries")
             token = text(answer, "NextToken")
             if not token:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -76,6 +77,11 @@ _THROTTLED = (
     "LimitExceededException",
 )
 _VALIDATION: tuple[tuple[str, Cause, str], ...] = (
+    (
+        r"no s3 objects found",
+        "data",
+        "check data.*.uri: that files lie below it, in the job's region, and that sagemaker.role may list them",
+    ),
     (r"\b(image|ecr)\b", "image", "check environment.image: that it is there, and that the role may read it"),
     (r"\brole\b|assume", "permission", "check sagemaker.role: that it is there, and that SageMaker may assume it"),
     (r"\bs3\b|bucket", "data", _OTHER_REGION),
@@ -97,6 +103,22 @@ def asking(what: str, region: str) -> Iterator[None]:
         raise _unanswered(error, what, region) from error
     except (ResponseParserError, RetriesExceededError) as error:
         raise _no_sense(what, region, said(str(error))) from error
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        if not _is_of_parser(error):
+            raise
+        raise _no_sense(what, region, f"the answer makes no sense ({said(str(error))})") from error
+
+
+def _is_of_parser(error: Exception) -> bool:
+    """Whether botocore has stumbled over an answer: JSON that is no object, bytes that are no text."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return str(frames[-1].f_globals.get("__name__")) == "botocore.parsers"
+
+
+def expect(answer: Any, field: str, what: str, region: str) -> None:
+    """Raises UnreachableError for an answer without the field that all have: a proxy's page, say."""
+    if not isinstance(answer, dict) or field not in answer:
+        raise _no_sense(what, region, f"the answer has no {field}; something on the way may have given it")
 
 
 def code_of(error: Any) -> str:

@@ -63,6 +63,8 @@ class Aws:
         """Whether the events of a page come in any order."""
         self.after: tuple[str, int] | None = None
         """An operation, and how often it is done before nothing answers any more."""
+        self.page: bytes | None = None
+        """What is answered to everything."""
 
     def begin(self) -> None:
         """As if nothing had ever been asked."""
@@ -78,6 +80,7 @@ class Aws:
         self.empty_pages = 0
         self.shuffled = False
         self.after = None
+        self.page = None
 
     def operations(self, *names: str) -> list[str]:
         """The operations that were called, of these names if any are given."""
@@ -90,6 +93,9 @@ class Aws:
         with self._lock:
             self.calls.append(_call(operation, environ, body))
             trouble = self._next(operation)
+        if self.page is not None:
+            start_response("200 OK", [("Content-Type", "text/html")])
+            return [self.page]
         if trouble and trouble.code:
             return _error(trouble, "x-amz-json" in environ.get("CONTENT_TYPE", ""), start_response)
         if trouble and not trouble.done:
