@@ -57,8 +57,9 @@ def _print(found: list[Entry]) -> None:
     ]  # fmt: skip
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     columns = _that_fit(rows, width)
+    least = max(len(row["run"]) for row in rows)  # half an id is of no use
     for line in table(columns, [[row[column] for column in columns] for row in rows]):
-        click.echo(line if width is None else line[:width])
+        click.echo(line if width is None else line[: max(width, least)].rstrip())
 
 
 def _that_fit(rows: list[dict[str, str]], width: int | None) -> list[str]:

@@ -26,7 +26,7 @@ def find_run(text: str, folder: Path = Path()) -> Run:
         return _by_native(registry.known(provider, local=True), name, folder)
     if text == LATEST:
         return _latest(folder)
-    return _in_ledger(text) or _in_project(text, folder)
+    return (_in_ledger(text) if text else None) or _in_project(text, folder)
 
 
 def _by_native(provider: str, name: str, folder: Path) -> Run:
