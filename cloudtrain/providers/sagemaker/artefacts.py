@@ -77,7 +77,7 @@ def _result(there: Stored) -> Iterator[Artefact]:
     elif there.path == "output.tar.gz":
         yield Artefact("output", there.path, there.size, f"{_ARCHIVE} {there.uri}")
         # Whether there are any is not known before; the archive has been counted already.
-        yield Artefact("metrics", "", -1, f"{_ARCHIVE} {there.uri}")
+        yield Artefact("metrics", there.path, -1, f"{_ARCHIVE} {there.uri}")
     elif top == "output" and rest.startswith(METRICS):
         yield _file("metrics", rest.removeprefix(METRICS), there)
     elif top in ("model", "output") and rest:
