@@ -1,7 +1,7 @@
 """Input channels: objects of S3 as files below /opt/ml/input/data on every node.
 
 Objects are fetched once for a start of a job. In File mode every node gets copies; FastFile, which AWS mounts, is links
-to what was fetched. ``ShardedByS3Key`` gives node i of n every n-th object, by the order of keys.
+to what was fetched, which is read-only. ``ShardedByS3Key`` gives node i of n every n-th object, by the order of keys.
 """
 
 from __future__ import annotations
@@ -109,6 +109,7 @@ class Channels:
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as written:
                 shutil.copyfileobj(self._s3.get_object(Bucket=bucket, Key=file.key)["Body"], written)
+            target.chmod(0o444)
         except ClientError as error:
             raise DownloadError(f"Failed to download data. s3://{bucket}/{file.key}: {_words(error)}") from error
         except (OSError, ValueError) as error:  # a name that is too long, holds a NUL, or is a file's and a folder's

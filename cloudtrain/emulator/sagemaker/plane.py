@@ -23,6 +23,7 @@ from cloudtrain.emulator.sagemaker.logfaults import EmptyPages
 from cloudtrain.emulator.sagemaker.operations import operation_of, service_of
 from cloudtrain.emulator.sagemaker.services import Services
 from cloudtrain.emulator.sagemaker.verbs import Verbs
+from cloudtrain.errors import SpecError
 
 if TYPE_CHECKING:
     from cloudtrain.emulator.base import Site, WsgiApp
@@ -85,13 +86,13 @@ class SageMakerPlane:
         return error.encode(), {"Content-Type": "application/xml"}
 
     def opened(self, url: str) -> Mapping[str, str]:
-        """AWS's variables, and our settings where nobody has set them. The bucket of the settings is made."""
-        region, bucket = self._settings["region"], self._settings["bucket"]
+        """AWS's variables, and our settings where nobody has set them. Makes the settings' bucket, and raises SpecError
+        if that cannot be."""
+        region = self._settings["region"]
         world = World(self._site, self._clients, reach.for_nodes(url, region))
         self._verbs = Verbs(world)
         self._api = Api(self._verbs)
-        place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-        self._clients.s3.create_bucket(Bucket=bucket, **place)
+        self._make_bucket(region, self._settings["bucket"])
         return {**reach.for_clients(url, region, self._site.folder), **self._completing}
 
     def close(self) -> None:
@@ -100,6 +101,15 @@ class SageMakerPlane:
             self._verbs.close()
         self._clients.close()
         self._services.close()
+
+    def _make_bucket(self, region: str, bucket: str) -> None:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+        try:
+            self._clients.s3.create_bucket(Bucket=bucket, **place)
+        except (BotoCoreError, ClientError) as error:
+            raise SpecError(f"setting sagemaker.bucket: {bucket} cannot be made in {region}: {error}") from error
 
     def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         is_ours = environ.get(TARGET, "").startswith(SERVICE) and self._api

@@ -45,6 +45,7 @@ class Verbs:
         self._threads: list[Job] = []
         self._lock = threading.Lock()
         self._folders = itertools.count()
+        self._closed = False
         self.requests: list[dict[str, Any]] = []
         """Every CreateTrainingJob, as it was received."""
 
@@ -60,7 +61,9 @@ class Verbs:
         return call.answer(self, asked, region)
 
     def close(self) -> None:
-        """End all jobs, and wait until they have ended."""
+        """Take no more jobs, end all that there are, and wait until they have ended."""
+        with self._lock:
+            self._closed = True
         for job in self._threads:
             job.close()
         for job in self._threads:
@@ -144,6 +147,8 @@ class Verbs:
 
     def _begin(self, made: Record, faults: JobFaults) -> None:
         with self._lock:
+            if self._closed:
+                raise ApiError("ServiceUnavailable", "The emulator ends.", 503)
             self._refuse_taken(made.region, made.name)  # as another call may have come in between
             folder = self._world.site.folder / "jobs" / str(next(self._folders))
             job = Job(self._world, made, faults, folder)
