@@ -15,6 +15,9 @@ from cloudtrain.errors import MissingError
 from cloudtrain.providers.registry import EXTRAS
 from cloudtrain.providers.vendor import importing
 
+ACCOUNT = "devstoreaccount1"
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""The well-known ones that every Azurite has."""
 _SAS_DAYS = 7
 _AT_A_TIME = 8
 _PIECE = 4 << 20

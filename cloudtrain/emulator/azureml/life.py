@@ -152,10 +152,10 @@ class Life(threading.Thread):
             if self._job.stop.is_set():
                 self._terminate(start)
                 return endings.CANCELED
-            if (limit := self._job.form.get("limits", {}).get("timeout")) and start.age >= limit:
+            if self._is_late():
                 self._job.move("CancelRequested")
                 self._terminate(start)
-                return endings.timed_out(limit)
+                return endings.timed_out(self._job.form["limits"]["timeout"])
             if self._is_taken(start):
                 return self._take(start)
             self._lose(start)
@@ -169,6 +169,11 @@ class Life(threading.Thread):
         if time.monotonic() - start.synced >= _SYNC_SECONDS:
             self._folders.mounts.sync()
             start.synced = time.monotonic()
+
+    def _is_late(self) -> bool:
+        """Whether the job's own limit is reached; real seconds, and all starts together."""
+        limit = self._job.form.get("limits", {}).get("timeout")
+        return bool(limit and self._job.started and time.time() - self._job.started >= limit)
 
     def _is_taken(self, start: _Start) -> bool:
         planned = self._job.faults.preempt
@@ -194,7 +199,9 @@ class Life(threading.Thread):
     def _terminate(self, start: _Start) -> None:
         """SIGTERM to the first process of every node, SIGKILL to all after the grace."""
         start.containers.signal(signal.SIGTERM)
-        start.containers.wait(max(self._site.clock.scaled(_GRACE), _LEAST_GRACE))
+        until = time.monotonic() + max(self._site.clock.scaled(_GRACE), _LEAST_GRACE)
+        while not start.containers.wait(_LOOK_SECONDS) and time.monotonic() < until and not self._abandoned:
+            self._carry(start)
         start.containers.kill()
 
     def _ended(self, start: _Start) -> Ending:

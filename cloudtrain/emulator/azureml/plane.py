@@ -21,12 +21,12 @@ from werkzeug.wrappers import Request, Response
 from cloudtrain.emulator.azureml import holdings, routes
 from cloudtrain.emulator.azureml.asked import Answer, Calls, asked
 from cloudtrain.emulator.azureml.assets import Codes, Environments
-from cloudtrain.emulator.azureml.azurite import ACCOUNT, KEY, Azurite
-from cloudtrain.emulator.azureml.blobs import Blobs
+from cloudtrain.emulator.azureml.blobs import ACCOUNT, KEY, Blobs
 from cloudtrain.emulator.azureml.errors import ServiceError, code_of, envelope
 from cloudtrain.emulator.azureml.service import Service
 from cloudtrain.emulator.azureml.workspace import RESOURCE_GROUP, SUBSCRIPTION, WORKSPACE, Workspace
 from cloudtrain.emulator.base import Site
+from cloudtrain.emulator.servers import Server, azurite
 
 
 class Call(NamedTuple):
@@ -40,31 +40,32 @@ class Call(NamedTuple):
 
 
 class AzureMlPlane:
-    """See ``emulator.base.Plane``. ``requests``: the jobs that were received, each with its name, its body as it came,
-    and the form that the body is of. ``calls``: all calls, in their order."""
+    """See ``emulator.base.Plane``. ``requests``: the bodies of the jobs that were received; ``forms``: the same as the
+    forms that they were made of, which is what ``render`` shows. ``calls``: all calls, in their order."""
 
     needs_tls = True
     """The vendor's client sends tokens to no other address."""
 
     def __init__(self, site: Site) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.forms: list[dict[str, Any]] = []
         self.calls: list[Call] = []
         self._site = site
         self._calls: Calls = {}
         self._workspace: Workspace | None = None
         self._service: Service | None = None
         self._blobs: Blobs | None = None
-        self._azurite: Azurite | None = None
+        self._azurite: Server | None = None
         self._lock = threading.Lock()
 
     def opened(self, url: str) -> Mapping[str, str]:
         """See the protocol. Raises MissingError without azurite or Microsoft's client for it."""
-        self._azurite = Azurite(self._site.folder / "azurite")
-        self._blobs = Blobs(self._azurite.url, ACCOUNT, KEY)
+        self._azurite = azurite(self._site.folder / "azurite")
+        self._blobs = Blobs(self._azurite.url, ACCOUNT, KEY)  # loads the client meanwhile
+        self._azurite.wait()
         self._workspace = Workspace(self._blobs, url)
         codes, environments = Codes(self._workspace), Environments(self._workspace)
-        self._service = Service(self._site, self._workspace, codes, environments)
-        self._service.requests = self.requests
+        self._service = Service(self._site, self._workspace, codes, environments, self._on_job)
         self._calls = {**holdings.calls(self._workspace, codes, environments), **self._service.calls()}
         return {
             "AZUREML_DEV_URL_MFE": url,
@@ -128,6 +129,10 @@ class AzureMlPlane:
         if "workspace" in names:
             self._check_workspace(names)
         return self._calls[operation](asked(request, names))
+
+    def _on_job(self, received: dict[str, Any], form: dict[str, Any]) -> None:
+        self.requests.append(received)
+        self.forms.append(form)
 
     def _check_workspace(self, names: Mapping[str, str]) -> None:
         assert self._workspace, "the plane is asked before it has been opened"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cloudtrain.emulator.azureml.admission import admitted, quota_refusal, unchanged
@@ -23,9 +23,17 @@ _PAGE = 20
 class Service:
     """One workspace's jobs. May be called by many threads."""
 
-    def __init__(self, site: Site, workspace: Workspace, codes: Codes, environments: Environments) -> None:
-        self.requests: list[dict[str, Any]] = []
+    def __init__(
+        self,
+        site: Site,
+        workspace: Workspace,
+        codes: Codes,
+        environments: Environments,
+        on_job: Callable[[dict[str, Any], dict[str, Any]], object],
+    ) -> None:
+        """``on_job`` is told of each job that is taken or put again: its body, and the form that this is of."""
         self._site = site
+        self._on_job = on_job
         self._workspace = workspace
         self._codes = codes
         self._environments = environments
@@ -60,7 +68,7 @@ class Service:
         form = admitted(asked.name, asked.body, self._workspace, self._codes, self._environments)
         received = asked.body["properties"]
         with self._jobs.lock:
-            self.requests.append({"name": asked.name, "body": asked.body, "form": form})
+            self._on_job(asked.body, form)
             known = self._jobs.get(asked.name)
             if known is None:
                 return Answer(201, self._taken(asked.name, received, form).document(self._workspace))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -35,15 +36,27 @@ def lines(azure: Emulated, name: str, file: str) -> list[str]:
     return [line for line in azure.log(name, file).splitlines() if "/-] " not in line]
 
 
-def test_two_nodes(azure: Emulated, tmp_path: Path) -> None:
+class Completed(NamedTuple):
+    """A job of two nodes that is over, and how it came there."""
+
+    request: Request
+    states: list[str]
+    calls: list[tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def completed(azure: Emulated, tmp_path_factory: pytest.TempPathFactory) -> Completed:
     azure.put("data/one.txt", b"from the datastore")
     data = "data: {train: {uri: 'azureml://datastores/workspaceblobstore/paths/data/'}}\n"
     before = len(azure.plane.calls)
-    request = sent(tmp_path / "job", nodes=2, job=f"name: small\n{data}")
+    request = sent(tmp_path_factory.mktemp("completed") / "job", nodes=2, job=f"name: small\n{data}")
     calls = [(call.operation, call.api_version) for call in azure.plane.calls[before:]]
-    assert calls == CALLS_OF_A_CREATE
+    return Completed(request, azure.until_over(request.name), calls)
 
-    states = azure.until_over(request.name)
+
+def test_two_nodes(azure: Emulated, completed: Completed) -> None:
+    request, states, calls = completed
+    assert calls == CALLS_OF_A_CREATE
     assert states[-5:] == ["Preparing", "Queued", "Running", "Finalizing", "Completed"]
     for node in (0, 1):
         steps = [f"[{node}/{node}] rank {node} step {step}" for step in range(3)]
@@ -52,11 +65,29 @@ def test_two_nodes(azure: Emulated, tmp_path: Path) -> None:
         assert lines(azure, request.name, file) == [*begins, *steps]
     assert azure.blob(f"cloudtrain/runs/{request.spec['run_id']}/model/model-1.txt") == b"made by 1"
     assert azure.blob(f"cloudtrain/runs/{request.spec['run_id']}/checkpoints/rank-0.txt") == b"3"
-    job = client().jobs.get(request.name)
-    assert (job.status, job.outputs.default.path) == (
-        "Completed",
-        f"azureml://datastores/workspaceartifactstore/ExperimentRun/dcid.{request.name}",
-    )
+
+
+def test_the_vendors_client_afterwards(
+    azure: Emulated, completed: Completed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its methods show, change and fetch."""
+    from azure.ai.ml.constants._common import STORAGE_ACCOUNT_URLS
+
+    ml = client()
+    assert completed.request.name in [job.name for job in ml.jobs.list()]
+    job = ml.jobs.get(completed.request.name)
+    assert job.status == "Completed"
+    assert job.outputs.default.path == f"azureml://datastores/workspaceartifactstore/ExperimentRun/dcid.{job.name}"
+
+    job.tags["later"] = "x"
+    ml.jobs.create_or_update(job)
+    assert "Runs_Modify" in [call.operation for call in azure.plane.calls[-3:]]
+    assert ml.jobs.get(job.name).tags["later"] == "x"
+
+    monkeypatch.setitem(STORAGE_ACCOUNT_URLS, "AzureBlob", os.environ["CLOUDTRAIN_ENDPOINT_BLOB"])
+    ml.jobs.download(job.name, download_path=tmp_path)
+    log = (tmp_path / "artifacts/user_logs/std_log_process_01.txt").read_text()
+    assert "[1/1] rank 1 step 2\n" in log
 
 
 def test_cancelled_while_it_runs(azure: Emulated, tmp_path: Path) -> None:

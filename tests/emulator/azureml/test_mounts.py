@@ -11,8 +11,7 @@ from uuid import uuid4
 import pytest
 import requests
 
-from cloudtrain.emulator.azureml.azurite import ACCOUNT, KEY
-from cloudtrain.emulator.azureml.blobs import Blobs, Place
+from cloudtrain.emulator.azureml.blobs import ACCOUNT, KEY, Blobs, Place
 from cloudtrain.emulator.azureml.jobs import Job
 from cloudtrain.emulator.azureml.logfiles import LogFiles, log_name
 from cloudtrain.emulator.azureml.mounts import Mounts
