@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from cloudtrain.providers.local.client import Launch, Process, by_python, host_environment
+from cloudtrain.providers.local.client import Launch, Process, by_python, host_environment, usual_engine
 
 
 class Keeper:
@@ -24,7 +24,9 @@ class Keeper:
     def __init__(self, folder: Path) -> None:
         """``folder`` is the emulator's own, and is gone after ``close``. Raises OSError."""
         self._lock = threading.Lock()
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # Messages as such, where they are sent at all; elsewhere only the end counts.
+        kind = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, kind)
         command = (
             "import sys; getattr(sys.flags, 'safe_path', False) or sys.path.pop(0); "
             f"from cloudtrain.emulator import keeping; keeping.main({theirs.fileno()}, {str(folder)!r})"
@@ -41,7 +43,7 @@ class Keeper:
 
     def warm(self) -> None:
         """Have torch loaded, in that process."""
-        if not self._is_warm:
+        if not self._is_warm and self.launch is not by_python:
             self._is_warm = True
             with self._lock, contextlib.suppress(OSError):
                 self._socket.send(json.dumps({"kind": "warm"}).encode())
@@ -49,7 +51,7 @@ class Keeper:
     @property
     def launch(self) -> Launch:
         """How host processes are started."""
-        return self._fork if hasattr(os, "pidfd_open") else by_python
+        return self._fork if usual_engine() == "fork" and hasattr(os, "pidfd_open") else by_python
 
     def _fork(self, isolation: str, engine: str, folder: Path, _: Mapping[str, str]) -> Process:
         """See ``client.Launch``; the environment is this process's, and nodes of the emulator get none of it."""

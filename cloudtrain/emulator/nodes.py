@@ -74,6 +74,11 @@ class Nodes:
             self.close()
             raise
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
+
     def poll(self) -> dict[int, int]:
         """Node -> exit status, of those that have ended. Negative: by that signal."""
         with self._lock:

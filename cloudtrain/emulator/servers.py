@@ -47,7 +47,7 @@ class Server:
             with self._log.open("wb") as out:
                 self._process = subprocess.Popen(
                     self._command(self.port), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                    start_new_session=True, preexec_fn=_die_with_parent(),  # noqa: PLW1509 - see there
+                    start_new_session=True, preexec_fn=ending_with_us(signal.SIGKILL),  # noqa: PLW1509 - see there
                 )  # fmt: skip
         except OSError as error:
             raise MissingError(f"{self._name} cannot be started: {error}", hint=self._hint) from error
@@ -140,15 +140,16 @@ def _fake_gcs_server() -> str:
     raise MissingError("fake-gcs-server, which stands for Cloud Storage, is missing", hint=_GCS_HINT)
 
 
-def _die_with_parent() -> Callable[[], object] | None:
-    """What the child does first. The kernel means the thread that starts the child, so that is to live as long.
+def ending_with_us(number: int) -> Callable[[], object] | None:
+    """What a child does first to be sent a signal when we are gone; None where there is no such thing. The kernel means
+    the thread that starts the child, so that is to live as long.
 
     The library is loaded here, since a child that was forked from many threads must not load any.
     """
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl
-    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    return lambda: prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def _free_port() -> int:

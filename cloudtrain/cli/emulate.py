@@ -1,0 +1,167 @@
+"""``cloudtrain emulate``: a command with the clouds on this machine."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from cloudtrain.errors import MissingError
+from cloudtrain.providers.local.options import Cloud
+
+if TYPE_CHECKING:
+    from cloudtrain.emulator import Emulator
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@click.command()
+@click.option(
+    "--provider",
+    "providers",
+    multiple=True,
+    type=click.Choice(get_args(Cloud)),
+    help="Emulate this one; may be repeated.  [default: all that can be]",
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="How much shorter the services' own delays are; jobs take the time they take.",
+)
+@click.option(
+    "--faults",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="YAML file of what is to go wrong.",
+)
+@click.option(
+    "--isolation",
+    type=click.Choice(["auto", "netns", "none"]),
+    default="auto",
+    show_default=True,
+    help="netns: an address, host name and process tree of its own per node (Linux); "
+    "none: all on this machine's network.",
+)
+@click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
+def command(providers: tuple[str, ...], cmd: tuple[str, ...], **options: Any) -> None:
+    """Run CMD, given behind --, with SageMaker, Vertex AI and Azure ML emulated on this machine. Vendors' own clients
+    find them by variables; credentials of this shell are not passed on. At the end of CMD everything is gone.
+
+    \b
+    cloudtrain emulate -- cloudtrain submit job.yaml --provider sagemaker
+    cloudtrain emulate --provider vertex --faults faults.yaml -- pytest tests/pipeline
+
+    Without CMD the variables are printed for another shell, and the clouds stay until Ctrl-C.
+
+    Exit codes: those of CMD, 128 + N if it was ended by signal N; 2 the fault file or the command line is wrong,
+    3 something is missing here.
+    """  # fmt: skip
+    _look_for(cmd)
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")  # else gRPC prints a line for every process we start
+    from cloudtrain.emulator import Emulator
+
+    with _signals() as signals, Emulator(providers or None, **options) as emulator:
+        _tell(emulator)
+        code = _run(cmd, emulator.environment(), signals) if cmd else _stay(emulator, signals)
+    sys.exit(code)
+
+
+def _look_for(cmd: Sequence[str]) -> None:
+    """Before anything is started for it."""
+    if cmd and shutil.which(cmd[0]) is None:
+        raise MissingError(f"no such command: {cmd[0]}", hint="what stands behind -- is run as it is, without a shell")
+
+
+def _tell(emulator: Emulator) -> None:
+    click.echo(f"emulated here: {', '.join(emulator.providers)}", err=True)
+    for provider, why in emulator.missing.items():
+        click.echo(f"not emulated: {provider}: {why}", err=True)
+
+
+def _run(cmd: Sequence[str], env: Mapping[str, str], signals: _Signals) -> int:
+    """Its exit code, as a shell would give it."""
+    from cloudtrain.emulator.servers import ending_with_us
+
+    try:
+        process = subprocess.Popen(cmd, env=env, preexec_fn=ending_with_us(signal.SIGTERM))  # noqa: PLW1509 - see there
+    except OSError as error:
+        raise MissingError(f"cannot run {cmd[0]}: {error.strerror or error}") from error
+    signals.pass_to(process)
+    code = process.wait()
+    return code if code >= 0 else 128 - code
+
+
+def _stay(emulator: Emulator, signals: _Signals) -> int:
+    """Until a signal. Variables that may lead to real accounts are unset by the same lines."""
+    environment = emulator.environment()
+    for name in sorted(set(os.environ) - set(environment)):
+        click.echo(f"unset {name}")
+    for name, value in sorted(environment.items()):
+        if os.environ.get(name) != value:
+            click.echo(f"export {name}={shlex.quote(value)}")
+    click.echo("put these lines into another shell; Ctrl-C here ends it all", err=True)
+    sys.stdout.flush()
+    signals.wait()
+    return 0
+
+
+class _Interrupted(SystemExit):
+    """Before anything ran."""
+
+
+class _Signals:
+    """Passes on to the command what this process is told, and outlives it, so that everything is tidied up."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._waits = False
+        self._told = threading.Event()
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        if self._process is None and not self._waits:
+            raise _Interrupted(128 + number)
+        self._told.set()
+        if self._process and not (number == signal.SIGINT and _is_the_terminals()):
+            with suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+    def pass_to(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def wait(self) -> None:
+        """For the first one."""
+        self._waits = True
+        self._told.wait()
+
+
+def _is_the_terminals() -> bool:
+    """Whether Ctrl-C reaches the command without us, being of the same group in the foreground."""
+    try:
+        with open("/dev/tty", "rb") as terminal:  # noqa: PTH123 - no file that a Path would be for
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        return False
+
+
+@contextmanager
+def _signals() -> Iterator[_Signals]:
+    signals = _Signals()
+    before = {number: signal.signal(number, signals) for number in _ENDING}
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
