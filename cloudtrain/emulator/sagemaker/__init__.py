@@ -1,0 +1,1 @@
+"""SageMaker on this machine: see plane.py."""

@@ -32,7 +32,7 @@ def upload(native: Mapping[str, Any], s3: Any, roots: Sequence[Path], scratch: P
     as_files = text(native, "OutputDataConfig", "CompressionType") == "NONE"
     try:
         for kind, below in _FOLDERS.items():
-            files = _merged([root / below for root in roots])
+            files = _merged([root / below for root in roots if _is_own(root, below)])
             if as_files:
                 _upload_files(s3, place, kind, files)
             elif files:
@@ -40,6 +40,12 @@ def upload(native: Mapping[str, Any], s3: Any, roots: Sequence[Path], scratch: P
     except (BotoCoreError, ClientError, S3UploadFailedError, OSError, UnicodeError) as error:
         raise UploadError(f"Unable to upload file to {place} ({error})") from error
     return f"{place}model/" if as_files else f"{place}model.tar.gz"
+
+
+def _is_own(root: Path, below: str) -> bool:
+    """Whether the folder is still the node's: a script may have put a link in its place, and that may lead anywhere on
+    this machine."""
+    return (root / below).resolve() == root.resolve() / below
 
 
 def _merged(folders: Sequence[Path]) -> dict[str, Path]:

@@ -34,6 +34,8 @@ class Checkpoints:
         self._s3 = s3
         self._place = Place.of(uri).folder
         self._folders = folders
+        self._places: list[Path] = []
+        """Where the folders really are."""
         self._seen: list[dict[str, _Seen]] = [{} for _ in folders]
         self._next = 0.0
 
@@ -43,6 +45,7 @@ class Checkpoints:
             return
         for folder in self._folders:
             folder.mkdir(parents=True, exist_ok=True)
+        self._places = [folder.resolve() for folder in self._folders]
         for item in objects(self._s3, self._place):
             name = item.key[len(self._place.prefix) :]
             if not name or name.endswith("/") or {"..", ".", ""} & set(name.split("/")):
@@ -57,10 +60,13 @@ class Checkpoints:
         self._seen = [dict(_files(folder)) for folder in self._folders]
 
     def sync(self, *, now: bool = False) -> None:
-        """Take changes to S3, if it is time to look again, or ``now``. A file that is gone meanwhile is left out."""
+        """Take changes to S3, if it is time to look again, or ``now``. A file that is gone meanwhile is left out, and a
+        folder in whose place the script has put a link, which may lead anywhere on this machine."""
         if not now and time.monotonic() < self._next:
             return
         for number, folder in enumerate(self._folders):
+            if folder.resolve() != self._places[number]:
+                continue
             found = dict(_files(folder))
             for name, seen in found.items():
                 if self._seen[number].get(name) != seen:

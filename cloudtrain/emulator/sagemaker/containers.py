@@ -21,6 +21,8 @@ from cloudtrain.providers.reading import at, entries, text
 from cloudtrain.providers.sagemaker.contract import node_contract
 
 _PROGRAM = re.compile(r"/(opt/ml/input/data/\S+\.py)")
+_MOST_OF_FAILURE = 1 << 14
+"""Bytes that are read; of the text 1,024 characters are told."""
 _RESOURCES = "opt/ml/input/config/resourceconfig.json"
 
 
@@ -80,9 +82,12 @@ class Containers:
 
     def failure(self, node: int) -> str:
         """What the node has left in /opt/ml/output/failure; "" if nothing."""
+        path = self.roots[node] / "opt/ml/output/failure"
         try:
-            with (self.roots[node] / "opt/ml/output/failure").open("rb") as file:
-                return file.read(1 << 14).decode("utf-8", "replace").strip()
+            if not path.is_file():  # a pipe would never be read to its end
+                return ""
+            with path.open("rb") as file:
+                return file.read(_MOST_OF_FAILURE).decode("utf-8", "replace").strip()
         except OSError:
             return ""
 

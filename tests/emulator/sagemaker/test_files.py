@@ -197,3 +197,32 @@ def test_what_no_container_can_start_fails_the_job(aws: Aws) -> None:
     }
     job = aws.end(aws.submit("image-alone", TELLS, AlgorithmSpecification=algorithm))
     assert "entry point names none" in job["FailureReason"]
+
+
+TANGLES = """
+import os, pathlib, shutil, sys
+root = pathlib.Path(os.environ["CLOUDTRAIN_SM_ROOT"])
+for place in ("model", "checkpoints"):
+    shutil.rmtree(root / place)
+    (root / place).symlink_to("/")
+(root / "output/data/loop").symlink_to(".")
+os.mkfifo(root / "output/failure")
+sys.exit(int(os.environ["CODE"]))
+"""
+
+
+@pytest.mark.parametrize(("code", "status"), [("0", "Completed"), ("1", "Failed")])
+def test_links_to_this_machine_are_not_followed(aws: Aws, code: str, status: str) -> None:
+    aws.put("tangles/kept/old")
+    job = aws.end(
+        aws.submit(
+            f"tangles-{code}", TANGLES, Environment={"CODE": code},
+            CheckpointConfig={"S3Uri": f"s3://{BUCKET}/tangles/kept"},
+        )
+    )  # fmt: skip
+    assert job["TrainingJobStatus"] == status
+    assert job.get("FailureReason") in (None, "AlgorithmError: exit code: 1")
+    assert aws.keys("tangles/kept/") == ["tangles/kept/old"]
+    if code == "0":
+        assert aws.keys("tangles-0/tangles-0/") == ["tangles-0/tangles-0/output/output.tar.gz"]
+        assert _archive(aws.read("tangles-0/tangles-0/output/output.tar.gz")) == {"loop": "."}
