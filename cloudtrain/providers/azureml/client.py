@@ -74,9 +74,12 @@ class AzureMLClient:
 
     def upload(self, request: Request, bundle: Bundle | None, progress: Progress = silent) -> Uploaded:
         """See the port."""
+        from cloudtrain.providers.azureml.channels import ship_data
         from cloudtrain.providers.azureml.snapshot import ship
 
-        return ship(self._workspace, request, bundle, progress)
+        data = ship_data(self._store, request, progress)
+        code = ship(self._workspace, request, bundle, progress)
+        return Uploaded(data.sent + code.sent, data.present + code.present)
 
     def create(self, request: Request) -> Description:
         """See the port."""

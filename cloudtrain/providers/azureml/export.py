@@ -6,9 +6,10 @@ job.yml    the request    code/    what every node runs, spec.json among it; the
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.base import Export
+from cloudtrain.providers.reading import section
 from cloudtrain.providers.written import as_yaml
 
 if TYPE_CHECKING:
@@ -28,4 +29,12 @@ def export(request: Request) -> Export:
         ("--workspace-name", "workspace"),
     ):
         words.append(f"{option}={account[setting]}")  # one word: a group's name may begin with a hyphen
-    return Export({FILE: as_yaml(request.native)}, (shlex.join(words),))
+    return Export({FILE: as_yaml(_with_data(request))}, (shlex.join(words),))
+
+
+def _with_data(request: Request) -> dict[str, Any]:
+    """Channels whose files are here are named by their paths: the command uploads them itself."""
+    here = {ship.to: ship.source for ship in request.ships if ship.kind == "data"}
+    inputs = {name: {**given, "path": here.get(given["path"], given["path"])}
+              for name, given in section(request.native, "inputs").items()}  # fmt: skip
+    return {**request.native, "inputs": inputs} if here else request.native

@@ -16,14 +16,14 @@ import hashlib
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from cloudtrain.errors import CloudtrainError, MissingError, RefusedError
 from cloudtrain.providers.azureml.errors import translated
 from cloudtrain.providers.azureml.folders import OURS
+from cloudtrain.providers.azureml.sending import File, send
 from cloudtrain.providers.azureml.store import container_at
 from cloudtrain.providers.azureml.translate import CODE
 from cloudtrain.providers.identity import digest
@@ -32,27 +32,13 @@ from cloudtrain.providers.reading import at, section, text
 from cloudtrain.providers.shipping import write_code, write_spec
 
 if TYPE_CHECKING:
-    from azure.storage.blob import ContainerClient
-
     from cloudtrain.bundle import Bundle
     from cloudtrain.providers.azureml.workspace import Workspace
     from cloudtrain.providers.base import Request
 
 HASH_VERSION = "202208"
 _SIZE = f"{OURS}bytes"
-_THREADS = 5
-"""With two blocks each as many as the vendor's client keeps connections."""
-_LOOK_SECONDS = 0.1
 _DOING = "upload the code"
-
-
-class File(NamedTuple):
-    """One file of a snapshot."""
-
-    name: str
-    """With forward slashes, below the snapshot's folder."""
-    source: Path
-    size: int
 
 
 def snapshot_name(request: Request) -> str:
@@ -102,6 +88,8 @@ def _staged(request: Request, bundle: Bundle) -> Iterator[Path]:
     try:
         with tempfile.TemporaryDirectory(prefix="cloudtrain-") as folder:
             for shipped in request.ships:
+                if shipped.kind == "data":
+                    continue
                 target = Path(folder, shipped.to)
                 target.mkdir(exist_ok=True)
                 if shipped.kind == "code":
@@ -123,7 +111,7 @@ def _put(workspace: Workspace, name: str, files: Sequence[File], progress: Progr
     if not address or not uri:
         raise RefusedError(f"workspace {workspace.name} gives no place for code", cause="permission")
     with translated(_DOING), container_at(address) as container:
-        _send(container, files, progress)
+        send(container, CODE, files, progress)
     size = sum(file.size for file in files)
     hashed = content_hash(files)
     properties = {"hash_sha256": hashed, "hash_version": HASH_VERSION, _SIZE: str(size)}
@@ -138,33 +126,3 @@ def _put(workspace: Workspace, name: str, files: Sequence[File], progress: Progr
     if made is None:
         raise RefusedError(f"there is no workspace {workspace.name}, or it is not shown to you", cause="permission")
     return Uploaded(size, 0)
-
-
-def _send(container: ContainerClient, files: Sequence[File], progress: Progress) -> None:
-    """Side by side, large files in blocks, each block again if it was cut. What another submit has put there is
-    written over: it is equal."""
-    done = dict.fromkeys((file.name for file in files), 0)
-    total = sum(file.size for file in files)
-
-    def send(file: File) -> None:
-        def so_far(sent: int, _total: Any) -> None:
-            done[file.name] = sent
-
-        with file.source.open("rb") as content:
-            blob = container.get_blob_client(f"{CODE}/{file.name}")
-            blob.upload_blob(content, length=file.size, overwrite=True, max_concurrency=2, progress_hook=so_far)
-        done[file.name] = file.size
-
-    with ThreadPoolExecutor(_THREADS) as pool:
-        largest_first = sorted(files, key=lambda file: -file.size)
-        sending = {pool.submit(send, file) for file in largest_first}
-        try:
-            while sending:
-                finished, sending = wait(sending, _LOOK_SECONDS, FIRST_EXCEPTION)
-                for future in finished:
-                    future.result()
-                progress(sum(done.values()), total)
-        except BaseException:
-            for future in sending:
-                future.cancel()
-            raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +16,7 @@ from cloudtrain.errors import RefusedError
 from cloudtrain.providers.azureml.calls import CONNECT_SECONDS, READ_SECONDS, TRIES
 from cloudtrain.providers.azureml.endpoints import Endpoints
 from cloudtrain.providers.azureml.errors import translated
+from cloudtrain.providers.azureml.sending import File, send
 from cloudtrain.providers.landing import landing
 from cloudtrain.providers.port import Progress
 from cloudtrain.providers.reading import section, text
@@ -77,6 +78,12 @@ class Store:
                         yield Blob(place.store, blob.name, blob.size)
             except ResourceNotFoundError:
                 return
+
+    def put(self, place: Place, files: Sequence[File], progress: Progress) -> None:
+        """Send files to a folder; what is there is written over."""
+        container = self._container(place.store)
+        with translated(f"send files to datastore {place.store}"):
+            send(container, place.path.rstrip("/"), files, progress)
 
     def fetch(self, blob: Blob, folder: Path, path: str, progress: Progress) -> None:
         """Write a file below ``folder``. Raises SpecError for a path that leads elsewhere."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cloudtrain.errors import MissingError
 from cloudtrain.providers import shipping
+from cloudtrain.providers.localdata import objects
 from cloudtrain.providers.port import Progress, Uploaded
 from cloudtrain.providers.sagemaker.s3 import content, stored
 from cloudtrain.providers.sagemaker.sending import Outgoing, Sender
@@ -20,7 +21,7 @@ from cloudtrain.runs.folder import cannot_write
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle
-    from cloudtrain.providers.base import Request
+    from cloudtrain.providers.base import Request, Shipped
     from cloudtrain.providers.sagemaker.session import Services
 
 _LAST = "launch.py"
@@ -49,6 +50,8 @@ class _Upload:
             folder = self._scratch / str(number)
             if ships.kind == "code":
                 outgoing += self._code(ships.to, bundle, folder)
+            elif ships.kind == "data":
+                outgoing += self._data(ships)
             else:
                 outgoing += self._spec(ships.to, request, folder)
         total = self._present + sum(file.size for file in outgoing)
@@ -86,6 +89,15 @@ class _Upload:
                 self._present += there[name]
             else:
                 yield Outgoing(file, f"{to}{name}", file.stat().st_size, once=True)
+
+    def _data(self, ships: Shipped) -> Iterator[Outgoing]:
+        """The folder has the digest of all its files for a name: what lies in it is what is to lie there."""
+        there = {found.path: found.size for found in stored(self._s3, ships.to, self._region)}
+        for key, file in objects(Path(ships.source)):
+            if key in there:
+                self._present += there[key]
+            else:
+                yield Outgoing(file, f"{ships.to}{key}", file.stat().st_size, once=True)
 
     def _spec(self, to: str, request: Request, folder: Path) -> Iterator[Outgoing]:
         shipping.write_spec(request.spec, folder)
