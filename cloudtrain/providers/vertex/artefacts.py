@@ -23,6 +23,7 @@ from cloudtrain.runs.folder import cannot_write
 _OUTPUT = "CLOUDTRAIN_OUTPUT_"
 _TRIES = 3
 _PATIENCE_SECONDS = 120.0
+"""After which no new try is made to fetch a file, and more for a large one."""
 _SLOW = 1 << 20
 """Bytes a second, at which a large file is still waited for."""
 
@@ -68,24 +69,32 @@ class _Download:
 
         with self._store.told(self._bucket):
             try:
-                self._fetch(file, generation)
+                matches = self._fetched(file, generation)
             except NotFound:
                 file.seek(0)
                 file.truncate()
                 try:
-                    self._fetch(file, None)
+                    matches = self._fetched(file, None)
                 except NotFound:
                     raise RefusedError(f"{SCHEME}{self._bucket}/{self._name} is not there any more") from None
+        if not matches:
+            raise _Differs
 
-    def _fetch(self, file: IO[bytes], generation: int | None) -> None:
+    def _fetched(self, file: IO[bytes], generation: int | None) -> bool:
+        """Whether what has arrived is what is kept. Google's client notices an answer that ends too early, and compares
+        what came at once; only what it fetched in several goes is for us to compare."""
+        from google.cloud.storage.exceptions import DataCorruption
+
         blob = self._store.client.bucket(self._bucket).blob(self._name, generation=generation)
         checked = _Checked(file, self._size, self._progress)
-        seconds = _PATIENCE_SECONDS + self._size / _SLOW
-        blob.download_to_file(checked, raw_download=True, checksum=None, timeout=TIMEOUT, retry=patience(seconds))
+        how = {"raw_download": True, "checksum": "crc32c", "timeout": TIMEOUT}
+        try:
+            blob.download_to_file(checked, retry=patience(_PATIENCE_SECONDS + self._size / _SLOW), **how)
+        except DataCorruption:
+            return False
         if blob.crc32c is None:
-            blob.reload(timeout=TIMEOUT, retry=patience(_PATIENCE_SECONDS))
-        if blob.crc32c != checked.crc32c:
-            raise _Differs
+            blob.reload(timeout=TIMEOUT, retry=patience())
+        return bool(blob.crc32c == checked.crc32c)
 
 
 class _Checked:

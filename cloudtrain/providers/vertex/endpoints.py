@@ -28,6 +28,8 @@ VERTEX = "CLOUDTRAIN_ENDPOINT_VERTEX"
 LOGGING = "CLOUDTRAIN_ENDPOINT_LOGGING"
 STORAGE = "STORAGE_EMULATOR_HOST"
 LOG_IN = "log in with `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
+_NO_METADATA = "DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA"
+"""Else google-cloud-storage asks for each bucket's own data from a thread of its own, for traces that nobody wants."""
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
@@ -77,6 +79,7 @@ class Endpoints:
 
     def store(self) -> Any:
         """A client of Cloud Storage, which reads its own variable."""
+        os.environ.setdefault(_NO_METADATA, "true")
         with _loading():
             storage = _module("google.cloud.storage")
             return storage.Client(project=self._project, credentials=self._credentials_for(STORAGE))
