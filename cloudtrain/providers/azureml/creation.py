@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cloudtrain.errors import CloudtrainError, MissingError, RefusedError, UnreachableError
 from cloudtrain.providers.azureml.calls import CONNECT_SECONDS, READ_SECONDS, TRIES, pause
 from cloudtrain.providers.azureml.endpoints import ARM, CLOUD, Endpoints
-from cloudtrain.providers.azureml.errors import THROTTLED, of_response, one_line
+from cloudtrain.providers.azureml.errors import THROTTLED, is_login, of_response, one_line
 from cloudtrain.providers.azureml.schema import quiet, written_form
 from cloudtrain.providers.registry import EXTRAS
 from cloudtrain.providers.vendor import importing
@@ -154,7 +154,9 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 def _wait_after(error: Any) -> float | None:
     """Seconds until another try may be made, 0 where the service leaves it open, None where none is of use."""
-    if error.response is None or (400 <= error.status_code < 600 and error.status_code not in _AGAIN):
+    if error.response is None:  # half an answer, or no credentials to ask with
+        return None if is_login(error) else 0.0
+    if 400 <= error.status_code < 600 and error.status_code not in _AGAIN:
         return None
     wanted = error.response.headers.get("Retry-After", "")
     return float(wanted) if re.fullmatch(r"[0-9]{1,6}", wanted) else 0.0

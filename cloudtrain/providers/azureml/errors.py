@@ -93,13 +93,20 @@ _NETWORK = "Check the network and proxy settings; the same command may be given 
 
 def of_response(error: Any, doing: str) -> CloudtrainError:
     """The error for what azure-core raises for an answer, or for credentials that it did not get."""
-    if error.response is None and type(error).__name__ in ("ClientAuthenticationError", "CredentialUnavailableError"):
+    if is_login(error):
         first = str(error).strip().splitlines()[0] if str(error).strip() else "no credentials"
         return MissingError(f"no Azure credentials to {doing}: {_without_query(first)}", hint=LOGIN)
     status = error.status_code or 0
     if not 400 <= status <= 599:
         return UnreachableError(f"cannot {doing}: the answer makes no sense ({_without_query(error)})", hint=_NETWORK)
     return refusal(status, _body_of(error), doing)
+
+
+def is_login(error: Any) -> bool:
+    """Whether azure-core, or azure-identity behind it, has got no credentials to ask with."""
+    from azure.core.exceptions import ClientAuthenticationError
+
+    return isinstance(error, ClientAuthenticationError) and error.response is None
 
 
 def _body_of(error: Any) -> Any:

@@ -148,6 +148,7 @@ class Service:
 
     def __call__(self, environ: dict[str, Any], start: Any) -> Any:
         request = Request(environ)
+        request.get_data()
         with self._lock:
             answer = self._answer(request)
         if answer is None:

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from cloudtrain.emulator.azureml.azurite import ACCOUNT, KEY, Azurite
+from cloudtrain.emulator import servers
+from cloudtrain.emulator.azureml.blobs import ACCOUNT, KEY
 from cloudtrain.errors import MissingError
 from tests.local.project import require
 
@@ -76,7 +77,8 @@ class Storage:
         blob = self.service.get_blob_client(container, name)
         if not blob.exists():
             blob.create_append_blob()
-        blob.append_block(content)
+        if content:
+            blob.append_block(content)
 
     def remove(self, container: str, name: str) -> None:
         """Delete a blob."""
@@ -87,11 +89,12 @@ class Storage:
 def azurite(folder: Path) -> Iterator[Storage]:
     """Runs it; skips where it is not installed."""
     try:
-        server = Azurite(folder)
+        server = servers.azurite(folder)
     except MissingError as error:
-        require(False, error.message)
+        require(False, str(error))
         raise
     try:
+        server.wait()
         storage = Storage(server.url)
         yield storage
         storage.service.close()

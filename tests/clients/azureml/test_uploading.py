@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,9 @@ def _as_the_vendor_does(workspace: Service, file: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("AZUREML_CURRENT_CLOUD", "AzureCloud")  # it would write it itself, and leave it there
     monkeypatch.setenv("AZUREML_DEV_URL_MFE", workspace.url)
     names = [ACCOUNT[name] for name in ("subscription", "resource_group", "workspace")]
-    MLClient(EmulatorToken(), *names, enable_telemetry=False).jobs.create_or_update(load(file))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its own package
+        MLClient(EmulatorToken(), *names, enable_telemetry=False).jobs.create_or_update(load(file))
 
 
 def test_two_submits_at_once_do_not_collide(workspace: Service, account: dict[str, str], bundle: Bundle) -> None:
