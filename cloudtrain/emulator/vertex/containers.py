@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cloudtrain.emulator.base import NodePlan
 from cloudtrain.emulator.vertex.jobs import Replica
-from cloudtrain.emulator.vertex.storage import Storage
 from cloudtrain.providers.reading import entries
 from cloudtrain.providers.vertex.places import MOUNT
 
@@ -26,15 +25,13 @@ def launcher_of(spec: Mapping[str, Any]) -> str:
     return path if starts and not entries(spec, "containerSpec", "args") else ""
 
 
-def plan(replica: Replica, folder: Path, storage: Storage) -> NodePlan:
-    """Lay out a replica's file system in ``folder``, which is made."""
+def plan(replica: Replica, folder: Path, buckets: Sequence[Path], services: Mapping[str, str]) -> NodePlan:
+    """Lay out a replica's file system in ``folder``, which is made. ``services``: variables that lead to them."""
     root = folder / replica.task
     mount = root / MOUNT.strip("/")
     mount.mkdir(parents=True)
-    for bucket in storage.buckets():
+    for bucket in buckets:
         (mount / bucket.name).symlink_to(bucket)
-    # Google's own client, should the job use it, would look for the service's account.
-    env = {"STORAGE_EMULATOR_HOST": storage.url, "NO_GCE_CHECK": "true"}
-    env |= {name: value.replace("{root}", str(root)) for name, value in replica.contract.env.items()}
+    own = {name: value.replace("{root}", str(root)) for name, value in replica.contract.env.items()}
     launch = root / launcher_of(replica.spec).lstrip("/")
-    return NodePlan(root=root, launch=launch, cwd=root, env=env, log=folder / f"{replica.task}.log")
+    return NodePlan(root=root, launch=launch, cwd=root, env={**services, **own}, log=folder / f"{replica.task}.log")

@@ -42,6 +42,8 @@ class Surroundings(NamedTuple):
     storage: Storage
     closing: threading.Event
     """The emulator is going."""
+    services: dict[str, str]
+    """Variables by which containers find Google's services, as far as they are here."""
 
 
 class Life:

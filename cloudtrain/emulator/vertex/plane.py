@@ -34,7 +34,9 @@ class VertexPlane:
     def __init__(self, site: Site) -> None:
         self._log = EntryLog(site.faults.logs("vertex"))
         self._storage = Storage(site.folder / "gcs")
-        self._jobs = JobService(Surroundings(site, self._log, self._storage, threading.Event()))
+        self._services: dict[str, str] = {}
+        around = Surroundings(site, self._log, self._storage, threading.Event(), self._services)
+        self._jobs = JobService(around)
         self._rest = Rest(self._jobs, self._log)
         self.app: WsgiApp = self._rest.answer
         self._rpc = Rpc(self._jobs, self._log, site.faults)
@@ -59,6 +61,13 @@ class VertexPlane:
         self._storage.start()
         self._storage.create_bucket(BUCKET)
         address = self._rpc.start(self._folder)
+        host = url.partition("://")[2]
+        self._services |= {
+            "STORAGE_EMULATOR_HOST": self._storage.url,
+            "GCE_METADATA_HOST": host,
+            "GCE_METADATA_IP": host,
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER": f"{url}/",
+        }
         return {
             "STORAGE_EMULATOR_HOST": self._storage.url,
             "GOOGLE_CLOUD_PROJECT": PROJECT,
@@ -66,6 +75,7 @@ class VertexPlane:
             "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(self._folder / "roots.pem"),
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{url}/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{url}/",
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER": f"{url}/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{self._storage.url}/storage/v1/",
             "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
             "CLOUDSDK_CORE_PROJECT": PROJECT,

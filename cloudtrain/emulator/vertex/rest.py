@@ -1,4 +1,4 @@
-"""The HTTP surface: JobService of Vertex AI, and Cloud Logging's ``entries:list``."""
+"""The HTTP surface: JobService of Vertex AI, Cloud Logging's ``entries:list``, and what containers ask for secrets."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.routing import Map, RequestRedirect, Rule
 from werkzeug.wrappers import Request, Response
 
+from cloudtrain.emulator.vertex import metadata
 from cloudtrain.emulator.vertex.errors import HTTP_STATUS, ServiceError, envelope
 from cloudtrain.emulator.vertex.jobs import Place
 from cloudtrain.emulator.vertex.logs import EntryLog
 from cloudtrain.emulator.vertex.messages import rendered
+from cloudtrain.emulator.vertex.secret_manager import SecretManager
 from cloudtrain.emulator.vertex.service import JobService
 
-_JOBS = "projects/<project>/locations/<location>/customJobs"
+_JOBS, _SECRETS = "projects/<project>/locations/<location>/customJobs", "projects/<project>/secrets"
 # gcloud describes and lists by v1beta1, in which CustomJobs are the same.
 _RULES = Map(
     [
@@ -31,7 +33,12 @@ _RULES = Map(
             Rule(f"{version}/{_JOBS}/<job>:cancel", endpoint="CancelCustomJob", methods=["POST"]),
         )
     ]
-    + [Rule("/v2/entries:list", endpoint="ListLogEntries", methods=["POST"])],
+    + [
+        Rule("/v2/entries:list", endpoint="ListLogEntries", methods=["POST"]),
+        Rule(f"/v1/{_SECRETS}", endpoint="CreateSecret", methods=["POST"]),
+        Rule(f"/v1/{_SECRETS}/<secret>:addVersion", endpoint="AddSecretVersion", methods=["POST"]),
+        Rule(f"/v1/{_SECRETS}/<secret>/versions/<version>:access", endpoint="AccessSecretVersion", methods=["GET"]),
+    ],
     strict_slashes=False,
     merge_slashes=False,
 )
@@ -44,6 +51,7 @@ class Rest:
     def __init__(self, jobs: JobService, log: EntryLog) -> None:
         self._jobs = jobs
         self._log = log
+        self._secrets = SecretManager()
 
     def operation(self, environ: Mapping[str, Any]) -> str:
         """The call's name; "" where there is none."""
@@ -55,6 +63,9 @@ class Rest:
     def answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """The WSGI application."""
         request = Request(environ)
+        if (found := metadata.answer(request.path)) is not None and request.method == "GET":
+            kind = "application/json" if found.startswith("{") else "application/text"
+            return Response(found, 200, metadata.HEADERS, content_type=kind)(environ, start_response)
         try:
             content = self._content(request)
             response = Response(json.dumps(content, indent=2), 200, content_type="application/json; charset=UTF-8")
@@ -62,11 +73,13 @@ class Rest:
             response = _refusal(HTTP_STATUS[error.code], error.code, error.message)
         return response(environ, start_response)
 
-    def _content(self, request: Request) -> dict[str, Any]:
+    def _content(self, request: Request) -> Any:
         """What is answered, as JSON. Raises ServiceError."""
         operation, names = _matched(request)
         if operation == "ListLogEntries":
             return self._list_entries(_body(request))
+        if "location" not in names:
+            return self._secret(operation, request, **names)
         place = Place(names["project"], names["location"])
         name = f"{place.parent}/customJobs/{names.get('job', '')}"
         integers = "enum-encoding=int" in request.args.get("$alt", "")
@@ -80,6 +93,13 @@ class Rest:
             self._jobs.cancel(name)
             return {}
         return self._jobs.delete(name)
+
+    def _secret(self, operation: str, request: Request, project: str, secret: str = "", version: str = "") -> Any:
+        if operation == "CreateSecret":
+            return self._secrets.create(project, request.args.get("secretId", ""))
+        if operation == "AddSecretVersion":
+            return self._secrets.add(project, secret, _body(request))
+        return self._secrets.access(project, secret, version)
 
     def _list_jobs(self, place: Place, args: Mapping[str, str], integers: bool) -> dict[str, Any]:
         size = _number(args.get("pageSize", "0"), "page_size")

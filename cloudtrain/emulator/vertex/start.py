@@ -36,7 +36,8 @@ class Start:
     def __init__(self, job: Job, number: int, folder: Path, around: Surroundings) -> None:
         """``number``: from 0. ``folder`` is made."""
         self._job, self._number, self._around = job, number, around
-        self._plans = [plan(replica, folder, around.storage) for replica in job.replicas]
+        buckets = around.storage.buckets()
+        self._plans = [plan(replica, folder, buckets, around.services) for replica in job.replicas]
         tasks = [replica.task for replica in job.replicas]
         self._tails = Tails([each.log for each in self._plans], tasks, around.log, job.place.project, job.id)
         self._failed: list[int] = []
