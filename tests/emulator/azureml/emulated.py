@@ -6,23 +6,18 @@ import base64
 import json
 import logging
 import os
-import ssl
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import requests
-import trustme
 
-from cloudtrain.emulator.azureml.plane import AzureMlPlane, open_plane
-from cloudtrain.emulator.base import Clock, Site
-from cloudtrain.emulator.faults import Faults
-from cloudtrain.emulator.nodes import Nodes
-from cloudtrain.emulator.web import Server
+from cloudtrain.emulator import Emulator
+from cloudtrain.emulator.azureml.plane import AzureMlPlane
 
 LIMIT_SECONDS = 90.0
 PATH = (
@@ -63,12 +58,12 @@ def client() -> Any:
 class Emulated:
     """An open plane."""
 
-    def __init__(self, plane: AzureMlPlane, url: str, ca: Path) -> None:
-        self.plane = plane
-        self.url = url
+    def __init__(self, emulator: Emulator) -> None:
+        self.plane = cast("AzureMlPlane", emulator.plane("azureml"))
+        self.url = emulator.url("azureml")
         self._session = requests.Session()
         self._session.trust_env = False
-        self._session.verify = str(ca)
+        self._session.verify = emulator.env["REQUESTS_CA_BUNDLE"]
         self._session.headers["Authorization"] = "Bearer any"
 
     def close(self) -> None:
@@ -142,30 +137,15 @@ class Emulated:
         self.until(name, lambda details: file in details["logFiles"] and text in self.log(name, file))
 
 
-def faults_of(folder: Path, text: str) -> Faults:
-    file = folder / "faults.yaml"
-    file.write_text(text)
-    return Faults.load(file)
-
-
 @contextmanager
 def emulated(folder: Path, *, speed: float, faults: str = "") -> Iterator[Emulated]:
     """Open one; this process's environment leads to it for as long."""
-    authority = trustme.CA()
-    ca = folder / "ca.pem"
-    authority.cert_pem.write_to_path(ca)
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(tls)
-    planned = faults_of(folder, faults) if faults else Faults.none()
-    site = folder / "site"
-    site.mkdir()
-    plane = open_plane(Site(site, Clock(speed), planned, Nodes))
-    server = Server(plane, planned, "azureml", tls=tls)
-    with pytest.MonkeyPatch.context() as patch, closing(plane), closing(server):
-        variables = {**plane.opened(server.url), "REQUESTS_CA_BUNDLE": str(ca), "NO_PROXY": "127.0.0.1"}
-        for name, value in variables.items():
+    file = folder / "faults.yaml"
+    file.write_text(faults or "{}")
+    with Emulator(["azureml"], speed=speed, faults=file) as emulator, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**emulator.env, "NO_PROXY": "127.0.0.1"}.items():
             patch.setenv(name, value)
         patch.setenv("AZUREML_CURRENT_CLOUD", "AzureCloud")  # the vendor's client writes it, for good
         patch.chdir(folder)  # it looks for a git repository there
-        with closing(Emulated(plane, server.url, ca)) as found:
+        with closing(Emulated(emulator)) as found:
             yield found
