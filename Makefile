@@ -13,7 +13,7 @@ demo: $(VENV)/demo-ready
 	cd $(DEMO) && ../$(BIN)/cloudtrain validate job.yaml
 	cd $(DEMO) && ../$(BIN)/cloudtrain run job.yaml --nodes 2 --processes 2
 
-test: $(VENV)/ready
+test: $(VENV)/ready $(VENV)/azurite/ready
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST)  # tests/conftest.py says what goes side by side
 
 lint: $(VENV)/ready
@@ -38,4 +38,10 @@ $(VENV)/ready $(VENV)/demo-ready: pyproject.toml constraints-dev.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints-dev.txt --editable '$(strip $(INSTALL))'
 	$(BIN)/python -m compileall -q cloudtrain entrypoints  # an editable install compiles nothing by itself
+	touch $@
+
+# Blob storage of the Azure ML emulator, from npm; Node itself is one of the packages above.
+$(VENV)/azurite/ready: $(VENV)/ready
+	test -x $(VENV)/azurite/node_modules/.bin/azurite-blob || \
+	  PATH="$(abspath $(BIN)):$$PATH" npm install --prefix $(VENV)/azurite --no-audit --no-fund --loglevel=error azurite@3.35.0
 	touch $@
