@@ -16,6 +16,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle
+    from cloudtrain.providers.azureml.store import Store
     from cloudtrain.providers.base import Request
 
 _NAME = rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}"
@@ -56,12 +58,8 @@ class AzureMLClient:
     settle_seconds = 20.0
 
     def __init__(self, account: Mapping[str, str]) -> None:
-        try:
-            with importing():
-                from cloudtrain.providers.azureml.store import Store
-                from cloudtrain.providers.azureml.workspace import Workspace
-        except ImportError as error:
-            raise MissingError(f"Azure's packages cannot be loaded: {error}", hint=EXTRAS["azureml"]) from error
+        with _loading():
+            from cloudtrain.providers.azureml.workspace import Workspace
         logging.getLogger("azure").addHandler(_NOWHERE)
         from cloudtrain.providers.azureml.credentials import credential_for
         from cloudtrain.providers.azureml.endpoints import endpoints
@@ -70,14 +68,15 @@ class AzureMLClient:
         self._endpoints = endpoints(os.environ)
         self._credential = credential_for(self._endpoints)
         self._workspace = Workspace(account, self._endpoints, self._credential)
-        self._store = Store(self._workspace, self._endpoints, self._credential)
+        self._opened: Store | None = None
 
     def upload(self, request: Request, bundle: Bundle | None, progress: Progress = silent) -> Uploaded:
         """See the port."""
+        store = self._store
         from cloudtrain.providers.azureml.channels import ship_data
         from cloudtrain.providers.azureml.snapshot import ship
 
-        data = ship_data(self._store, request, progress)
+        data = ship_data(store, request, progress)
         code = ship(self._workspace, request, bundle, progress)
         return Uploaded(data.sent + code.sent, data.present + code.present)
 
@@ -156,6 +155,7 @@ class AzureMLClient:
 
     def artefacts(self, native_id: str) -> Iterator[Artefact]:
         """See the port. From the places that the job itself names, not from those where the service might put it."""
+        store = self._store
         from cloudtrain.providers.azureml.store import place_of, source_of
 
         for output, said in section(self._job(native_id), "properties", "outputs").items():
@@ -168,14 +168,15 @@ class AzureMLClient:
             place = place_of(text(said, "uri"))
             if place is None:
                 continue
-            for blob in self._store.blobs(place):
+            for blob in store.blobs(place):
                 yield Artefact(kind, blob.name[len(place.path) :], blob.size, source_of(blob))
 
     def fetch(self, artefact: Artefact, folder: Path, progress: Progress = silent) -> None:
         """See the port."""
+        store = self._store
         from cloudtrain.providers.azureml.store import blob_of
 
-        self._store.fetch(blob_of(artefact.source), folder, artefact.path, progress)
+        store.fetch(blob_of(artefact.source), folder, artefact.path, progress)
 
     def native_id(self, text: str) -> str:
         """See the port: a name, an ARM id of this workspace, or the address of the job's page."""
@@ -191,8 +192,18 @@ class AzureMLClient:
 
     def close(self) -> None:
         """Give all connections back."""
-        self._store.close()
+        if self._opened is not None:
+            self._opened.close()
         self._workspace.close()
+
+    @property
+    def _store(self) -> Store:
+        """Whoever only looks at jobs does without: loading the blob client costs as much again as all the rest."""
+        if self._opened is None:
+            with _loading():
+                from cloudtrain.providers.azureml.store import Store
+            self._opened = Store(self._workspace, self._endpoints, self._credential)
+        return self._opened
 
     def _job(self, name: str) -> Mapping[str, Any]:
         job: Mapping[str, Any] | None = self._workspace.job(name)
@@ -207,6 +218,16 @@ class AzureMLClient:
         if state_of(text(job, "properties", "status")) in (State.PENDING, State.PROVISIONING):
             return {}
         return self._workspace.details(text(job, "name")) or {}
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Around the import of modules that load the vendor's packages."""
+    try:
+        with importing():
+            yield
+    except ImportError as error:
+        raise MissingError(f"Azure's packages cannot be loaded: {error}", hint=EXTRAS["azureml"]) from error
 
 
 def _age(job: Description) -> tuple[float, int]:
