@@ -41,25 +41,30 @@ class Place(NamedTuple):
         return self.container == other.container and within
 
 
+def load_client() -> tuple[Any, Any]:
+    """Microsoft's client for blobs, and the module of its errors. Raises MissingError."""
+    try:
+        with importing():
+            from azure.core import exceptions
+            from azure.storage import blob
+    except ImportError as error:
+        raise MissingError(f"azure-storage-blob cannot be loaded: {error}", hint=EXTRAS["azureml"]) from error
+    logging.getLogger("azure.core.pipeline.policies.http_logging_policy").setLevel(logging.WARNING)
+    return blob, exceptions
+
+
 class Blobs:
     """One account. May be used by many threads."""
 
     def __init__(self, url: str, account: str, key: str) -> None:
         """``url``: the server's, which has the account's name as the first step of every path. Raises MissingError
         without Microsoft's client."""
-        try:
-            with importing():
-                from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
-                from azure.storage import blob
-        except ImportError as error:
-            raise MissingError(f"azure-storage-blob: {error}", hint=EXTRAS["azureml"]) from error
-        logging.getLogger("azure.core.pipeline.policies.http_logging_policy").setLevel(logging.WARNING)
-        self._sdk: Any = blob
-        self._exists, self._missing, self.failed = ResourceExistsError, ResourceNotFoundError, HttpResponseError
-        self.server = url
+        self._sdk, errors = load_client()
+        self._exists, self._missing = errors.ResourceExistsError, errors.ResourceNotFoundError
+        self.failed: type[Exception] = errors.HttpResponseError
         self.account, self.key = account, key
         self.url = f"{url}/{account}"
-        self._service = blob.BlobServiceClient(self.url, credential=key, use_env_settings=False)
+        self._service = self._sdk.BlobServiceClient(self.url, credential=key, use_env_settings=False)
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -8,6 +8,7 @@ NotStarted -> Starting -> Preparing -> Queued -> Running -> Finalizing -> Comple
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import signal
 import threading
@@ -84,13 +85,18 @@ class Life(threading.Thread):
         except _Stopped:
             ending = endings.CANCELED
         except Exception as error:  # noqa: BLE001 - whatever it is, a job that hangs for ever would hide it
-            self._logs.note(traceback.format_exc())
+            self._note(traceback.format_exc())
             ending = endings.broken(repr(error))
         if not self._abandoned:
-            self._logs.note(f"job is {ending.state}")
+            self._note(f"job is {ending.state}")
             self._job.move(*ending)
             self._logs.settle()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _note(self, text: str) -> None:
+        """A line of the platform's; without one, if it is the log itself that is broken."""
+        with contextlib.suppress(Exception):
+            self._logs.note(text)
 
     def _until_end(self) -> Ending:
         """Raises _Stopped if someone asks for the end before anything runs."""
@@ -182,7 +188,7 @@ class Life(threading.Thread):
     def _take(self, start: _Start) -> Ending | None:
         """Low-priority machines go: with notice the job is started anew, without it the job has failed. Users of the
         service have seen both."""
-        self._logs.note(f"start {start.number} is pre-empted")
+        self._note(f"start {start.number} is pre-empted")
         if self._job.faults.preempt[start.number].notice:
             self._terminate(start)
             return None
@@ -192,7 +198,7 @@ class Life(threading.Thread):
     def _lose(self, start: _Start) -> None:
         for node, at in self._job.faults.lose:
             if start.number == 0 and start.lost is None and start.age >= at and node < len(start.names):
-                self._logs.note(f"node {node} is lost")
+                self._note(f"node {node} is lost")
                 start.containers.signal(signal.SIGKILL, node)
                 start.lost = node
 
@@ -214,7 +220,7 @@ class Life(threading.Thread):
     def _wait(self, state: str, seconds: float) -> None:
         """Be in a state. Raises _Stopped if someone asks for the end meanwhile."""
         if state != self._job.state:
-            self._logs.note(f"job is {state}")
+            self._note(f"job is {state}")
         self._job.move(state)
         if seconds and self._site.clock.wait(seconds, self._job.stop):
             raise _Stopped

@@ -78,6 +78,7 @@ class NodeFolders:
             artefacts = self._workspace.artifacts(self._job.name)
             self._collected.append((work / name, artefacts._replace(path=artefacts.blob(name))))
         env = {name: value.replace("{root}", str(root)) for name, value in contract.env.items()}
+        env = self._workspace.vault.environment(self._job.form, env)
         return NodePlan(root, work / "launch.py", work, env, root.with_name(f"{root.name}.log"))
 
     def _lay_input(self, at: Path, given: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 routes.py       the calls                         holdings.py, service.py   what each does
 body.py         a job as it comes over the wire   wire.py       the same as the form of the vendor's CLI
 admission.py    what is refused                   errors.py     in which words
-workspace.py, assets.py, blobs.py                 what there is: datastores and clusters, code and environments, files
+workspace.py, assets.py, blobs.py, vault.py       what there is: clusters, code, environments, files, secrets
 jobs.py, endings.py                               a job as it is shown, and how it ends
 life.py         its states and starts             nodefolders.py, mounts.py, logfiles.py   what its nodes find and leave
 """
@@ -21,9 +21,10 @@ from werkzeug.wrappers import Request, Response
 from cloudtrain.emulator.azureml import holdings, routes
 from cloudtrain.emulator.azureml.asked import Answer, Calls, asked
 from cloudtrain.emulator.azureml.assets import Codes, Environments
-from cloudtrain.emulator.azureml.blobs import ACCOUNT, KEY, Blobs
+from cloudtrain.emulator.azureml.blobs import ACCOUNT, KEY, Blobs, load_client
 from cloudtrain.emulator.azureml.errors import ServiceError, code_of, envelope
 from cloudtrain.emulator.azureml.service import Service
+from cloudtrain.emulator.azureml.vault import Vault
 from cloudtrain.emulator.azureml.workspace import RESOURCE_GROUP, SUBSCRIPTION, WORKSPACE, Workspace
 from cloudtrain.emulator.base import Site
 from cloudtrain.emulator.servers import Server, azurite
@@ -54,6 +55,7 @@ class AzureMlPlane:
         self._calls: Calls = {}
         self._workspace: Workspace | None = None
         self._service: Service | None = None
+        self._vault: Vault | None = None
         self._blobs: Blobs | None = None
         self._azurite: Server | None = None
         self._lock = threading.Lock()
@@ -61,9 +63,11 @@ class AzureMlPlane:
     def opened(self, url: str) -> Mapping[str, str]:
         """See the protocol. Raises MissingError without azurite or Microsoft's client for it."""
         self._azurite = azurite(self._site.folder / "azurite")
-        self._blobs = Blobs(self._azurite.url, ACCOUNT, KEY)  # loads the client meanwhile
+        load_client()  # meanwhile
         self._azurite.wait()
-        self._workspace = Workspace(self._blobs, url)
+        self._blobs = Blobs(self._azurite.url, ACCOUNT, KEY)
+        self._vault = Vault()
+        self._workspace = Workspace(self._blobs, self._vault, url)
         codes, environments = Codes(self._workspace), Environments(self._workspace)
         self._service = Service(self._site, self._workspace, codes, environments, self._on_job)
         self._calls = {**holdings.calls(self._workspace, codes, environments), **self._service.calls()}
@@ -71,6 +75,7 @@ class AzureMlPlane:
             "AZUREML_DEV_URL_MFE": url,
             "CLOUDTRAIN_ENDPOINT_AZUREML": url,
             "CLOUDTRAIN_ENDPOINT_BLOB": f"{self.blob_server}/{{}}",
+            "CLOUDTRAIN_ENDPOINT_VAULT": self._vault.url,
             "CLOUDTRAIN_AZUREML_SUBSCRIPTION": SUBSCRIPTION,
             "CLOUDTRAIN_AZUREML_RESOURCE_GROUP": RESOURCE_GROUP,
             "CLOUDTRAIN_AZUREML_WORKSPACE": WORKSPACE,
@@ -84,7 +89,7 @@ class AzureMlPlane:
 
     def close(self) -> None:
         """See the protocol."""
-        for part in (self._service, self._blobs, self._azurite):
+        for part in (self._service, self._vault, self._blobs, self._azurite):
             if part is not None:
                 part.close()
 

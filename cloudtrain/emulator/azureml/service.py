@@ -66,7 +66,7 @@ class Service:
 
     def _put(self, asked: Asked) -> Answer:
         form = admitted(asked.name, asked.body, self._workspace, self._codes, self._environments)
-        received = asked.body["properties"]
+        received = {key: value for key, value in asked.body["properties"].items() if value is not None}
         with self._jobs.lock:
             self._on_job(asked.body, form)
             known = self._jobs.get(asked.name)

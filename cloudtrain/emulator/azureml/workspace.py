@@ -9,6 +9,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from cloudtrain.emulator.azureml.blobs import Blobs, Place
 from cloudtrain.emulator.azureml.errors import ServiceError
+from cloudtrain.emulator.azureml.vault import Vault
 
 SUBSCRIPTION = "00000000-0000-0000-0000-0000000000aa"
 RESOURCE_GROUP = "emulated"
@@ -44,9 +45,10 @@ CLUSTERS: Mapping[str, Cluster] = {
 class Workspace:
     """Names and places. The datastores' containers are in ``blobs``."""
 
-    def __init__(self, blobs: Blobs, url: str) -> None:
+    def __init__(self, blobs: Blobs, vault: Vault, url: str) -> None:
         """``url``: where the service answers."""
         self.blobs = blobs
+        self.vault = vault
         self.url = url
         self._stores = {DEFAULT_STORE: f"azureml-blobstore-{_ID}", ARTIFACT_STORE: "azureml"}
         for container in self._stores.values():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import requests
 
 from cloudtrain.providers.base import Request
 from tests.emulator.azureml.emulated import Emulated, client, vendor
@@ -109,6 +110,23 @@ time.sleep(600)
     assert lines(azure, request.name, "user_logs/std_log.txt")[-1] == "[0/0] told to end"
     assert azure.details(request.name).get("error") is None
     assert azure.blobs("copied") == ["copied/two.txt"]
+
+
+def test_secrets(azure: Emulated, tmp_path: Path) -> None:
+    """With an identity a job reads the vault, and without one it does not."""
+    vault = os.environ["CLOUDTRAIN_ENDPOINT_VAULT"]
+    put = requests.put(f"{vault}/secrets/wandb", params={"api-version": "7.4"}, json={"value": "s3cr3t"}, timeout=30)
+    assert put.status_code == 200
+    assert requests.get(f"{vault}/secrets/wandb", timeout=30).status_code == 401
+    secret = "name: small\nenvironment: {secrets: {TOKEN: {azureml: 'https://keys.vault.azure.net/secrets/wandb'}}}\n"
+    identity = "overrides: {azureml: {identity: {type: managed}}}\n"
+    script = "import os\nprint('the secret has', len(os.environ['TOKEN']), 'characters', flush=True)"
+    reads = sent(tmp_path / "reads", script=script, job=secret + identity)
+    does_not = sent(tmp_path / "not", script=script, job=secret)
+    assert azure.until_over(reads.name)[-1] == "Completed"
+    assert lines(azure, reads.name, "user_logs/std_log.txt") == ["[0/0] the secret has 6 characters"]
+    assert azure.until_over(does_not.name)[-1] == "Failed"
+    assert "secret TOKEN" in azure.log(does_not.name, "user_logs/std_log.txt")
 
 
 def test_failed_and_streamed(azure: Emulated, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
