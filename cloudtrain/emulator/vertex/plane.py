@@ -9,6 +9,7 @@ storage.py        Cloud Storage, and the same buckets under /gcs
 
 from __future__ import annotations
 
+import importlib.util
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -21,9 +22,14 @@ from cloudtrain.emulator.vertex.rest import Rest
 from cloudtrain.emulator.vertex.rpc import Rpc
 from cloudtrain.emulator.vertex.service import JobService
 from cloudtrain.emulator.vertex.storage import Storage
+from cloudtrain.errors import MissingError
+from cloudtrain.providers.vertex.schema import custom_job_type
 
 PROJECT, REGION, BUCKET = "cloudtrain-emulator", "us-central1", "cloudtrain-emulator"
 """Any project and region will do; these are for whoever has none."""
+
+
+_NEEDED = ("google.cloud.aiplatform_v1", "google.cloud.logging_v2", "google_crc32c", "grpc", "trustme")
 
 
 class VertexPlane:
@@ -41,6 +47,7 @@ class VertexPlane:
         self.app: WsgiApp = self._rest.answer
         self._rpc = Rpc(self._jobs, self._log, site.faults)
         self._folder = site.folder
+        self._loading = threading.Thread(target=custom_job_type, name="vertex types")
 
     @property
     def requests(self) -> list[dict[str, Any]]:
@@ -58,6 +65,7 @@ class VertexPlane:
 
     def opened(self, url: str) -> Mapping[str, str]:
         """Starts the object server, and the one for gRPC."""
+        self._loading.start()  # takes seconds, which the first create would have to wait for
         self._storage.start()
         self._storage.create_bucket(BUCKET)
         address = self._rpc.start(self._folder)
@@ -92,8 +100,21 @@ class VertexPlane:
         self._jobs.close()
         self._rpc.close()
         self._storage.close()
+        if self._loading.ident:
+            self._loading.join()
 
 
 def open_plane(site: Site) -> Plane:
-    """Vertex AI's control plane."""
+    """Vertex AI's control plane. Raises MissingError without the packages that it needs beside this module's own."""
+    for name in _NEEDED:
+        if not _is_installed(name):
+            hint = "pip install 'cloudtrain[emulator,vertex]'"
+            raise MissingError(f"Vertex AI cannot be emulated without the package of {name}", hint=hint)
     return VertexPlane(site)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ImportError:  # not even what it is a part of
+        return False

@@ -14,13 +14,8 @@ from typing import Any
 from cloudtrain.emulator.vertex.errors import ServiceError
 from cloudtrain.providers.reading import at, section, text
 from cloudtrain.providers.vertex.check import check
+from cloudtrain.providers.vertex.rules import SET_BY_SERVICE
 from cloudtrain.spec.problems import Path
-
-OUTPUT_ONLY = (
-    "name", "state", "createTime", "startTime", "endTime", "updateTime", "error", "webAccessUris", "satisfiesPzs",
-    "satisfiesPzi",
-)  # fmt: skip
-"""Fields that the service alone sets; whoever sends an answer back as a request (the SDK does) is not refused."""
 
 _DEFAULT_TIMEOUT = "604800s"
 _REPLACED = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
@@ -29,8 +24,8 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def wanted(received: Mapping[str, Any]) -> dict[str, Any]:
-    """The request without what only the service says."""
-    return {name: value for name, value in received.items() if name not in OUTPUT_ONLY}
+    """The request without what only the service says: whoever sends an answer back (the SDK does) is not refused."""
+    return {name: value for name, value in received.items() if name not in SET_BY_SERVICE}
 
 
 def refuse_flaws(native: Mapping[str, Any]) -> None:

@@ -20,10 +20,11 @@ from cloudtrain.spec.problems import shown
 
 LONGEST_DISPLAY_NAME = 128
 
-_SET_BY_SERVICE = (
+SET_BY_SERVICE = (
     "name", "state", "createTime", "startTime", "endTime", "updateTime", "error", "webAccessUris", "satisfiesPzs",
     "satisfiesPzi",
 )  # fmt: skip
+"""Fields of answers that no request has."""
 _NETWORK = re.compile(r"projects/[0-9]+/global/networks/[a-z]([-a-z0-9]*[a-z0-9])?")
 _KEY = re.compile(r"projects/[^/]+/locations/([^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+")
 _TENSORBOARD = re.compile(r"projects/[^/]+/locations/([^/]+)/tensorboards/[^/]+")
@@ -50,7 +51,7 @@ def _name_problems(native: Mapping[str, Any]) -> Iterator[NativeProblem]:
         yield NativeProblem(("displayName",), "is missing: displayName is required")
     if len(name) > LONGEST_DISPLAY_NAME:
         yield NativeProblem(("displayName",), f"has {len(name)} characters, at most {LONGEST_DISPLAY_NAME}")
-    for field in _SET_BY_SERVICE:
+    for field in SET_BY_SERVICE:
         if field in native:
             yield NativeProblem((field,), "is set by the service and cannot be asked for")
 
