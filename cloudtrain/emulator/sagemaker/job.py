@@ -78,7 +78,8 @@ class Job(threading.Thread):
         self._retries = whole(self._native, "RetryStrategy", "MaximumRetryAttempts") or 0
         self._ran = 0.0
         self._epoch = 0
-        self._late: list[LogStreams] = []
+        self._streams: list[LogStreams] = []
+        """Of all starts."""
 
     def stop(self) -> None:
         """StopTrainingJob."""
@@ -96,7 +97,7 @@ class Job(threading.Thread):
             self._live()
         except _End as end:
             self.record.enter(end.state, failure=end.failure, model=end.model)
-            for streams in self._late:
+            for streams in self._streams:
                 streams.finish(self._closing)
         except Exception as error:  # noqa: BLE001 - a fault of ours: told to whoever waits for the job, and here
             if not self._closing.is_set():
@@ -133,14 +134,15 @@ class Job(threading.Thread):
         self._pause(_IMAGE)
         if self._faults.image_missing:
             raise _End(record.FAILED, NO_IMAGE)
-        streams = self._streams(containers)
+        streams = self._new_streams(containers)
         nodes = self._start_nodes(containers)
         began = time.monotonic()
         try:
             self.record.enter(record.TRAINING)
 
             def work() -> None:
-                streams.pump()
+                for each in self._streams:  # of an earlier start, too: lines may be late
+                    each.pump()
                 checkpoints.sync()
 
             ended = Watch(
@@ -177,7 +179,7 @@ class Job(threading.Thread):
             raise _End(record.FAILED, f"ClientError: Data download failed:Failed to download data. {error}") from error
         return checkpoints
 
-    def _streams(self, containers: Containers) -> LogStreams:
+    def _new_streams(self, containers: Containers) -> LogStreams:
         """A start within the second of the last one has the next second: its streams are new."""
         self._epoch = max(int(time.time()), self._epoch + 1)
         faults, late = self._world.site.faults.logs("sagemaker"), self._world.site.clock.scaled(_LATE_LINES)
@@ -189,7 +191,7 @@ class Job(threading.Thread):
             [late if "late" in faults or ("out-of-order" in faults and node % 2 == 0) else 0.0
              for node in range(len(containers.logs))],
         )  # fmt: skip
-        self._late.append(streams)
+        self._streams.append(streams)
         return streams
 
     def _start_nodes(self, containers: Containers) -> Any:
