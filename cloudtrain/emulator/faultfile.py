@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, ValidationError
 from pydantic_core import InitErrorDetails
 
-from cloudtrain.spec.fields import CLOUDS, Annotation, Choice, Plain, Positive, Text, Whole
+from cloudtrain.spec.fields import CLOUDS, Annotation, Choice, Plain, Positive, Text, Whole, absent
 from cloudtrain.spec.flaws import flaw, kind, problems_of, wrong
 from cloudtrain.spec.problems import JobFileError, Problem, dotted
 from cloudtrain.spec.sections import Section
@@ -150,7 +150,7 @@ def _checked(document: Document, path: Path) -> FaultFile:
         for (line, column), (key, message) in document.flaws.items()
     ]
     try:
-        found = FaultFile.model_validate({} if document.data is None else document.data)
+        found = FaultFile.model_validate({} if absent(document.data) else document.data)
     except ValidationError as error:
         problems += [_placed(problem, document, path) for problem in problems_of(error)]
     if problems:
