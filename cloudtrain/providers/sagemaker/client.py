@@ -17,8 +17,9 @@ from cloudtrain.providers.port import Artefact, Cursor, Description, LogPage, Pr
 from cloudtrain.providers.reading import entries, text
 from cloudtrain.providers.sagemaker import artefacts, names
 from cloudtrain.providers.sagemaker.description import accepted, described, summarized
-from cloudtrain.providers.sagemaker.errors import NameTaken, NotThere, asking, expect
+from cloudtrain.providers.sagemaker.errors import asking, called, expect
 from cloudtrain.providers.sagemaker.logs import LogReader
+from cloudtrain.providers.sagemaker.refusals import NameTaken, NotThere
 from cloudtrain.providers.sagemaker.session import Services
 from cloudtrain.providers.sagemaker.upload import upload
 from cloudtrain.runs.state import State
@@ -88,8 +89,8 @@ class SageMaker:
     def stop(self, native_id: str) -> None:
         """What the service answers for a job that is over is not documented: its state says whether that was one."""
         try:
-            with asking(f"stop training job {native_id}", self._region):
-                self._services.sagemaker.stop_training_job(TrainingJobName=native_id)
+            stop = self._services.sagemaker.stop_training_job
+            called(stop, f"stop training job {native_id}", self._region, TrainingJobName=native_id)
         except RefusedError as error:
             state = None if error.cause == "permission" else self.describe(native_id).state
             if state is None or not (state.is_final or state is State.STOPPING):
@@ -125,9 +126,8 @@ class SageMaker:
         return names.native_id(text, self._region)
 
     def _asked(self, name: str) -> Mapping[str, Any]:
-        with asking(what := f"find training job {name}", self._region):
-            found: Mapping[str, Any] = self._services.sagemaker.describe_training_job(TrainingJobName=name)
-        expect(found, "TrainingJobName", what, self._region)
+        describe, what = self._services.sagemaker.describe_training_job, f"find training job {name}"
+        found: Mapping[str, Any] = called(describe, what, self._region, "TrainingJobName", TrainingJobName=name)
         return found
 
     def _after(self, error: Exception, request: Request) -> Description | None:
@@ -150,15 +150,17 @@ class SageMaker:
         """A page may be short, or empty, and more may follow: only the token says that there is none."""
         token = ""
         while True:
-            with asking(what := "list training jobs", self._region):
-                answer = self._services.sagemaker.list_training_jobs(
-                    NameContains=beginning,
-                    SortBy="CreationTime",
-                    SortOrder="Descending",
-                    MaxResults=_PAGE,
-                    **({"NextToken": token} if token else {}),
-                )
-            expect(answer, "TrainingJobSummaries", what, self._region)
+            answer = called(
+                self._services.sagemaker.list_training_jobs,
+                "list training jobs",
+                self._region,
+                "TrainingJobSummaries",
+                NameContains=beginning,
+                SortBy="CreationTime",
+                SortOrder="Descending",
+                MaxResults=_PAGE,
+                **({"NextToken": token} if token else {}),
+            )
             yield from entries(answer, "TrainingJobSummaries")
             token = text(answer, "NextToken")
             if not token:

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from cloudtrain.providers.port import Cursor, LogLine, LogPage
 from cloudtrain.providers.reading import entries, section, text
-from cloudtrain.providers.sagemaker.errors import NotThere, asking, code_of
+from cloudtrain.providers.sagemaker.errors import called
+from cloudtrain.providers.sagemaker.refusals import BadParameter, NotThere
 from cloudtrain.runs.loglines import parse
 
 GROUP = "/aws/sagemaker/TrainingJobs"
@@ -85,8 +86,14 @@ class LogReader:
         asked = {"logGroupName": GROUP, "logStreamNamePrefix": f"{self._job}/"}
         token = ""
         while True:
-            with asking(f"list the log streams of {self._job}", self._region):
-                answer = self._logs.describe_log_streams(**asked, **({"nextToken": token} if token else {}))
+            answer = called(
+                self._logs.describe_log_streams,
+                f"list the log streams of {self._job}",
+                self._region,
+                "logStreams",
+                **asked,
+                **({"nextToken": token} if token else {}),
+            )
             for found in entries(answer, "logStreams"):
                 yield _stream(text(found, "logStreamName").removeprefix(f"{self._job}/"))
             last, token = token, text(answer, "nextToken")
@@ -104,7 +111,9 @@ class LogReader:
                 answer = self._get(stream, place)
             except NotThere:  # removed meanwhile
                 return _lines(stream, events), place, True
-            except _TokenExpired:
+            except BadParameter:
+                if not place.token:
+                    raise
                 place, skip = place._replace(token="", since=place.time), place.seen
                 continue
             found, skip = _behind(_events(answer), place.time, skip)
@@ -117,30 +126,23 @@ class LogReader:
         return _lines(stream, events), place, False
 
     def _get(self, stream: Stream, place: Place) -> Mapping[str, Any]:
-        from botocore.exceptions import ClientError
-
-        begin: dict[str, Any] = {"startTime": place.since} if place.since else {}
-        if place.token:
-            begin["nextToken"] = place.token
         name = f"{self._job}/{stream.name}"
-        with asking(f"read the log stream {name}", self._region):
-            try:
-                answer: Mapping[str, Any] = self._logs.get_log_events(
-                    logGroupName=GROUP, logStreamName=name, startFromHead=True, **begin
-                )
-            except ClientError as error:
-                if place.token and code_of(error) == "InvalidParameterException":
-                    raise _TokenExpired from error
-                raise
+        answer: Mapping[str, Any] = called(
+            self._logs.get_log_events,
+            f"read the log stream {name}",
+            self._region,
+            "nextForwardToken",
+            logGroupName=GROUP,
+            logStreamName=name,
+            startFromHead=True,
+            **({"startTime": place.since} if place.since else {}),
+            **({"nextToken": place.token} if place.token else {}),
+        )
         return answer
 
 
 _Event = tuple[int, str]
 """Milliseconds since the epoch, and the message."""
-
-
-class _TokenExpired(Exception):
-    """A token is older than a day."""
 
 
 def _stream(name: str) -> Stream:

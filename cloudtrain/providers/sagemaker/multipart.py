@@ -14,11 +14,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cloudtrain.errors import MissingError
 from cloudtrain.providers.sagemaker.errors import code_of
 
 PART_BYTES = 8 << 20
-GONE = "NoSuchUpload"
-"""The service's word for an upload that was completed or aborted."""
 _MOST_PARTS = 10_000
 """The service's limit."""
 
@@ -64,7 +63,7 @@ class Upload:
             **self._where,
             UploadId=self._id,
             PartNumber=part.number,
-            Body=self._read(part),
+            Body=piece(self._file, part.start, part.size),
             ChecksumAlgorithm="CRC32",
         )
         self._tags[part.number] = answer
@@ -109,17 +108,22 @@ class Upload:
         """Where the bucket is encrypted with a key of KMS a part's tag is not its MD5, and the checksum says it."""
         if found["Size"] != part.size:
             return False
-        content = self._read(part)
+        content = piece(self._file, part.start, part.size)
         checksum = _checksum(found).get("ChecksumCRC32")
         if checksum:
             return bool(checksum == base64.b64encode(zlib.crc32(content).to_bytes(4, "big")).decode())
         digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
         return bool(found["ETag"].strip('"') == digest)
 
-    def _read(self, part: Part) -> bytes:
-        with self._file.open("rb") as file:
-            file.seek(part.start)
-            return file.read(part.size)
+
+def piece(file: Path, start: int, size: int) -> bytes:
+    """That part of a file. Raises MissingError."""
+    try:
+        with file.open("rb") as opened:
+            opened.seek(start)
+            return opened.read(size)
+    except OSError as error:
+        raise MissingError(f"cannot read {file}: {error.strerror or error}", hint="it is to be sent") from error
 
 
 def _listed(pages: Any, name: str) -> Iterator[Mapping[str, Any]]:
@@ -131,7 +135,7 @@ def _listed(pages: Any, name: str) -> Iterator[Mapping[str, Any]]:
         for page in pages:
             yield from page.get(name, ())
     except ClientError as error:
-        if code_of(error) not in ("AccessDenied", GONE):
+        if code_of(error) not in ("AccessDenied", "NoSuchUpload"):
             raise
 
 

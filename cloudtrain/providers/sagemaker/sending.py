@@ -13,14 +13,14 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cloudtrain.providers.sagemaker.errors import asking, code_of
-from cloudtrain.providers.sagemaker.multipart import GONE, PART_BYTES, Upload
-from cloudtrain.providers.sagemaker.s3 import CONFLICT, PRESENT, exists, split
+from cloudtrain.errors import UnreachableError
+from cloudtrain.providers.sagemaker.errors import NoSense, asking
+from cloudtrain.providers.sagemaker.multipart import PART_BYTES, Upload, piece
+from cloudtrain.providers.sagemaker.refusals import AlreadyThere, CutIn
+from cloudtrain.providers.sagemaker.s3 import exists, split
 
 _THREADS = 8
 _TRIES = 5
-_CUT_IN = (PRESENT, CONFLICT, GONE, "InvalidPart")
-"""What the service says when another upload of the same object came before, or between."""
 
 
 class Outgoing(NamedTuple):
@@ -61,47 +61,45 @@ class Sender:
 
     def _put(self, outgoing: Outgoing) -> tuple[int, int]:
         """One file at once: its size, and what of it was sent."""
-        from botocore.exceptions import ClientError
-
         bucket, key = split(outgoing.uri)
         condition = {"IfNoneMatch": "*"} if outgoing.once else {}
+        body = piece(outgoing.file, 0, outgoing.size)
         left = _TRIES
         while True:
             left -= 1
-            with asking(f"send {outgoing.uri}", self._region):
-                try:
-                    self._s3.put_object(Bucket=bucket, Key=key, Body=outgoing.file.read_bytes(), **condition)
-                    return outgoing.size, outgoing.size
-                except ClientError as error:
-                    if code_of(error) == PRESENT:
-                        return outgoing.size, 0
-                    if code_of(error) != CONFLICT or not left:
-                        raise
+            try:
+                with asking(f"send {outgoing.uri}", self._region):
+                    self._s3.put_object(Bucket=bucket, Key=key, Body=body, **condition)
+                return outgoing.size, outgoing.size
+            except AlreadyThere:
+                return outgoing.size, 0
+            except CutIn:
+                if not left:
+                    raise
             _give_way()
 
     def _send_large(self, outgoing: Outgoing) -> None:
-        """One file in parts, anew where another upload has cut in."""
-        from botocore.exceptions import ClientError
-
+        """One file in parts, anew where another upload has cut in. Whatever goes wrong, what is there is there."""
         told, left = 0, _TRIES
         while True:
             left -= 1
             upload = Upload(self._s3, *split(outgoing.uri), outgoing.file)
-            with asking(f"send {outgoing.uri}", self._region):
-                try:
+            try:
+                with asking(f"send {outgoing.uri}", self._region):
                     for size in self._parts(upload, outgoing.size):
                         step = min(size, outgoing.size - told)
                         told += step
                         self._tell(step)
-                    return
-                except ClientError as error:
-                    if code_of(error) not in _CUT_IN or not left:
-                        raise
+                return
+            except (AlreadyThere, CutIn, UnreachableError) as error:
                 if exists(self._s3, outgoing.uri, self._region):
-                    upload.abort_all()
-                    self._tell(outgoing.size - told)
-                    return
+                    break
+                if not left or not isinstance(error, (AlreadyThere, CutIn, NoSense)):
+                    raise
             _give_way()
+        with asking(f"remove what was sent of {outgoing.uri}", self._region):
+            upload.abort_all()
+        self._tell(outgoing.size - told)
 
     def _parts(self, upload: Upload, size: int) -> Iterator[int]:
         """Sends one upload; gives the bytes that are there, as they come to be there."""

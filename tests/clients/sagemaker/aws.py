@@ -31,6 +31,8 @@ class Trouble(NamedTuple):
     message: str = "as the test wants it"
     done: bool = False
     """Without a code: the connection ends, before the call is done or after."""
+    half: bool = False
+    """The answer ends in its middle, and the connection with it."""
 
 
 class Call(NamedTuple):
@@ -96,17 +98,21 @@ class Aws:
         if self.page is not None:
             start_response("200 OK", [("Content-Type", "text/html")])
             return [self.page]
+        if trouble and trouble.half:
+            return _half(self._answer(operation, environ, body, lambda *_: None), start_response)
         if trouble and trouble.code:
             return _error(trouble, "x-amz-json" in environ.get("CONTENT_TYPE", ""), start_response)
         if trouble and not trouble.done:
             return _cut(environ)
-        if environ.get("HTTP_X_AMZ_TARGET", "").startswith("SageMaker."):
-            answer = self._job(operation, body, start_response)
-        elif operation == "GetLogEvents" and (self.empty_pages or self.shuffled):
-            answer = self._events(environ, start_response, json.loads(body))
-        else:
-            answer = self._moto(environ, start_response)
+        answer = self._answer(operation, environ, body, start_response)
         return _cut(environ) if trouble else answer
+
+    def _answer(self, operation: str, environ: dict[str, Any], body: bytes, start_response: Start) -> Iterable[bytes]:
+        if environ.get("HTTP_X_AMZ_TARGET", "").startswith("SageMaker."):
+            return self._job(operation, body, start_response)
+        if operation == "GetLogEvents" and (self.empty_pages or self.shuffled):
+            return self._events(environ, start_response, json.loads(body))
+        return self._moto(environ, start_response)
 
     def _next(self, operation: str) -> Trouble | None:
         if self.after and len(self.operations(self.after[0])) > self.after[1]:
@@ -190,6 +196,13 @@ def _error(trouble: Trouble, as_json: bool, start_response: Start) -> Iterable[b
         return [json.dumps({"__type": trouble.code, "message": message}).encode()]
     start_response(status, [("Content-Type", "application/xml")])
     return [f"<Error><Code>{trouble.code}</Code><Message>{message}</Message></Error>".encode()]
+
+
+def _half(answer: Iterable[bytes], start_response: Start) -> Iterable[bytes]:
+    """The length is that of the whole."""
+    whole = b"".join(answer)
+    start_response("200 OK", [("Content-Length", str(len(whole))), ("Connection", "close")])
+    return [whole[: len(whole) // 2]]
 
 
 def _cut(environ: dict[str, Any]) -> Iterable[bytes]:

@@ -125,6 +125,36 @@ def test_answers_that_are_none(aws: Aws, client: Client, page: bytes) -> None:
             ask()
 
 
+class TestHalfAnswers:
+    """botocore takes half of an answer for a whole one."""
+
+    @pytest.mark.usefixtures("boto")
+    def test_are_asked_for_again(self, aws: Aws, client: Client) -> None:
+        request = request_of(CPU)
+        client.create(request)
+        whole = client.describe(request.name)
+        aws.calls.clear()
+        for operation in ("DescribeTrainingJob", "ListTrainingJobs", "ListObjectsV2"):
+            aws.troubles.append(Trouble(operation, half=True))
+        assert client.describe(request.name) == whole
+        assert [seen.name for seen in client.list()] == [request.name]
+        assert list(client.artefacts(request.name)) == []
+        for operation in ("DescribeTrainingJob", "ListTrainingJobs", "ListObjectsV2"):
+            assert aws.operations(operation)[1:2] == [operation]
+
+    def test_of_create(self, aws: Aws, client: Client) -> None:
+        aws.troubles = [Trouble("CreateTrainingJob", half=True)]
+        request = request_of(CPU)
+        assert client.create(request).native_id == request.name
+        assert aws.operations() == ["CreateTrainingJob", "DescribeTrainingJob"]
+
+    def test_for_ever(self, aws: Aws, client: Client) -> None:
+        aws.troubles = [Trouble("ListTrainingJobs", 99, half=True)]
+        with pytest.raises(UnreachableError, match="makes no sense"):
+            list(client.list())
+        assert len(aws.calls) == 4
+
+
 @pytest.mark.usefixtures("credentials")
 class TestNobodyAnswers:
     @pytest.mark.parametrize(

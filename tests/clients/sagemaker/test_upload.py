@@ -226,6 +226,14 @@ class TestLarge:
         client.upload(request_, large)
         assert content(boto, f"{place_of(request_, 'code')}code.tar.gz")[:2] == b"\x1f\x8b"
 
+    def test_nobody_knows_whether_it_was_put_together(
+        self, aws: Aws, client: Client, boto: dict[str, Any], request_: Request, large: Bundle
+    ) -> None:
+        aws.troubles = [Trouble("CompleteMultipartUpload", half=True)]
+        client.upload(request_, large)
+        assert aws.operations("UploadPart") == ["UploadPart"] * 2
+        assert content(boto, f"{place_of(request_, 'code')}code.tar.gz")[:2] == b"\x1f\x8b"
+
     def test_who_may_not_list_uploads_may_upload(
         self, aws: Aws, client: Client, boto: dict[str, Any], request_: Request, large: Bundle
     ) -> None:
