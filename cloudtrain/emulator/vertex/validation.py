@@ -14,6 +14,7 @@ from typing import Any
 from cloudtrain.emulator.vertex.errors import ServiceError
 from cloudtrain.providers.reading import at, section, text
 from cloudtrain.providers.vertex.check import check
+from cloudtrain.providers.vertex.places import SCHEME
 from cloudtrain.providers.vertex.rules import SET_BY_SERVICE
 from cloudtrain.spec.problems import Path
 
@@ -47,7 +48,10 @@ def parent_of(project: str, location: str) -> str:
 
 
 def _completed(native: Mapping[str, Any]) -> dict[str, Any]:
-    """As the service reads it: 7 days if nothing is said, today's names of strategies, no restart without retries."""
+    """As the service reads it: 7 days if nothing is said, today's names of strategies, no restart without retries.
+
+    Colons in the output's path are no flaw either: the SDK itself makes up such paths.
+    """
     job = copy.deepcopy(dict(native))
     spec = job.get("jobSpec")
     if isinstance(spec, dict):
@@ -58,6 +62,9 @@ def _completed(native: Mapping[str, Any]) -> dict[str, Any]:
         if at(scheduling, "disableRetries") is True:
             scheduling.pop("restartJobOnWorkerRestart", None)
         spec["scheduling"] = scheduling
+        prefix = text(spec, "baseOutputDirectory", "outputUriPrefix")
+        if prefix.startswith(SCHEME):
+            spec["baseOutputDirectory"]["outputUriPrefix"] = SCHEME + prefix.removeprefix(SCHEME).replace(":", "-")
     return job
 
 

@@ -58,7 +58,9 @@ def test_googles_libraries_find_an_account_in_a_container(vertex: Opened) -> Non
     """As on Vertex AI, where the project that they find by it is Google's own."""
     script = f"import warnings; warnings.simplefilter('ignore'); os.environ.pop('GOOGLE_CLOUD_PROJECT', 0); {_DEFAULT}"
     job = play(vertex.clients, "account", script)
-    assert vertex.clients.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", vertex.clients.lines(job.name, "workerpool0-0")
+    assert vertex.clients.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", vertex.clients.lines(
+        job.name, "workerpool0-0"
+    )
     token, project = json.loads(text(vertex.clients, "account", "found"))
     assert token == "emulated"
     assert project.endswith("-tp")

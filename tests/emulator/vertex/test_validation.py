@@ -74,6 +74,10 @@ REFUSED = {
         ("jobSpec", "scheduling"), {"strategy": "FLEX_START", "timeout": f"{8 * 86_400}s"},
         "job_spec.scheduling.timeout",
     ),
+    "an output that is no bucket": (
+        ("jobSpec", "baseOutputDirectory"), {"outputUriPrefix": "s3://bucket/x"},
+        "job_spec.base_output_directory.output_uri_prefix",
+    ),
     "a network by the project's name": (
         ("jobSpec", "network"), "projects/my-project/global/networks/n", "job_spec.network",
     ),
@@ -105,6 +109,8 @@ MILD = {
     "retries off beside a restart": (
         ("jobSpec", "scheduling"), {"disableRetries": True, "restartJobOnWorkerRestart": True, "timeout": "60s"}),
     "an answer sent back": (("state",), "JOB_STATE_SUCCEEDED"),
+    "colons in the output's path, which the SDK makes": (
+        ("jobSpec", "baseOutputDirectory"), {"outputUriPrefix": "gs://b/aiplatform-custom-job-2026-12-01-03:51:39.138"}),
     "a machine without accelerators": ((*_FIRST, "machineSpec"), {"machineType": "n1-standard-4"}),
 }  # fmt: skip
 
