@@ -46,13 +46,14 @@ def command(provider: str | None, name: str | None, state: str | None, limit: in
 
 
 def _print(found: list[Entry]) -> None:
+    from cloudtrain.display.standing import short
     from cloudtrain.display.summary import printable
     from cloudtrain.display.table import table
     from cloudtrain.display.times import moment
 
     rows: list[dict[str, str]] = [
         {"run": printable(entry.run_id), "provider": entry.provider, "state": entry.state.value,
-         "created": moment(entry.created), "took": _took(entry), "reason": printable(entry.reason)}
+         "created": moment(entry.created), "took": _took(entry), "reason": short(entry.reason, "table")}
         for entry in found
     ]  # fmt: skip
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -28,10 +28,12 @@ class PlainDisplay(Observer):
         self._quiet = quiet
         self._hurried = False
         self._told = {State.STOPPING}
+        self._launchers = True
 
     def begin(self, info: RunInfo) -> None:
-        if info.provider != "local":  # there minutes lie between two states
+        if info.provider != "local":  # there minutes lie between two states, and platforms and launchers say a lot
             self._told |= {state for state in State if not state.is_final}
+            self._launchers = not self._quiet
         if not self._quiet:
             self.say(heading(info))
         for warning in unknown_ranks(info, self._ranks):
@@ -45,9 +47,9 @@ class PlainDisplay(Observer):
             self.say(f"cloudtrain: {state}")
 
     def line(self, node: int, rank: int | None, text: str) -> None:
-        if rank is None:
+        if rank is None and self._launchers:
             self.say(f"[{node}/-] {text}")
-        elif not self._quiet and (self._ranks is None or rank in self._ranks):
+        elif rank is not None and not self._quiet and (self._ranks is None or rank in self._ranks):
             self.show(f"[{node}/{rank}] {text}")
 
     def end(self, report: dict[str, Any]) -> None:

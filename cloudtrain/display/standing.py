@@ -26,6 +26,8 @@ _ADVICE = {
     "permission": "give the job's role or account the right that the reason names",
     "invalid": "mend what the reason names, and submit again",
 }
+_MOST_SHOWN = {"ending": 300, "status": 2000, "table": 120}
+"""Characters of a reason: some services put the last lines of a log into it. JSON has all of it."""
 _NO_RESUME = ("invalid", "image")
 """The same request would end the same way."""
 
@@ -34,7 +36,7 @@ def standing(status: RunStatus, name: str, steps: bool = True) -> Iterator[str]:
     """All that is known of it; ``name`` is what the user calls it, for the commands shown."""
     yield _line(f"run {status.run_id} on {_where(status)}: {_state(status)}")
     rows = {
-        "reason": status.reason or "",
+        "reason": short(status.reason or "", "status"),
         "cause": status.cause,
         "attempt": str(status.attempt) if status.attempt > 1 else "",
         "restarts": f"{status.restarts}, by the service" if status.restarts else "",
@@ -53,7 +55,7 @@ def standing(status: RunStatus, name: str, steps: bool = True) -> Iterator[str]:
 def ending(status: RunStatus, name: str) -> Iterator[str]:
     """The end of a run that was followed: what it ended of, then what to do next."""
     if status.reason:
-        yield _line(f"{'failed' if status.state is State.FAILED else 'reason'}: {status.reason}")
+        yield f"{'failed' if status.state is State.FAILED else 'reason'}: {short(status.reason, 'ending')}"
     took = _took(status)
     after = f" after {span(took)}" if took is not None else ""
     yield f"{status.state}{after}, exit code {status.exit_code}"
@@ -74,6 +76,12 @@ def next_steps(status: RunStatus, name: str) -> Iterator[str]:
         yield _row("next", advice)
     if status.cause not in _NO_RESUME:
         yield _row("go on", f"cloudtrain resume {name}")
+
+
+def short(reason: str, where: str) -> str:
+    """A reason as it is shown: on one line, and its beginning only where it is long."""
+    text, most = _line(reason), _MOST_SHOWN[where]
+    return text if len(text) <= most else f"{text[:most]} ..."
 
 
 def _where(status: RunStatus) -> str:
