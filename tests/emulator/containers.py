@@ -21,8 +21,7 @@ JOB = """\
 name: test
 entry: train.py
 resources: {{nodes: {nodes}, processes_per_node: {processes}, instance: {instance}}}
-environment: {{image: {image}, env: {env}}}
-{extra}
+environment: {{image: {image}, env: {env}{requirements}}}
 """
 INSTANCES = {"sagemaker": "ml.m5.xlarge", "vertex": "n1-standard-4", "azureml": "Standard_DS3_v2"}
 IMAGE = "763104351884.dkr.ecr.eu-west-1.amazonaws.com/pytorch-training:2.8.0-cpu-py312"
@@ -36,12 +35,12 @@ def plans(
     nodes: int = 2,
     processes: int = 1,
     env: Mapping[str, str] | None = None,
-    extra: str = "",
+    requirements: str = "",
     variables: Mapping[str, str] | None = None,
 ) -> list[NodePlan]:
     """What is to be started for ``script``; ``env`` is the job's, ``variables`` are the platform's beside it."""
     code = folder / "project"
-    code.mkdir()
+    code.mkdir(exist_ok=True)
     (code / "train.py").write_text(script)
     text = JOB.format(
         nodes=nodes,
@@ -49,7 +48,7 @@ def plans(
         instance=INSTANCES[provider],
         image=IMAGE,
         env=json.dumps(dict(env or {})),
-        extra=extra,
+        requirements=f", requirements: {requirements}" if requirements else "",
     )
     (code / "job.yaml").write_text(text)
     job = Job.load(code / "job.yaml")
