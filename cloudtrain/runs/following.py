@@ -120,17 +120,18 @@ class Follower:
         return seen
 
     def _tell(self, seen: Description) -> None:
-        changed = (seen.state, seen.vendor_state) != (self._state, self._words)
+        changed = self._state is None or seen.state.is_final or seen.vendor_state != self._words
         if seen.restarts > self._restarts:
             self._observer.note(f"{seen.provider} has started the job anew ({seen.restarts})")
         self._restarts = max(self._restarts, seen.restarts)
-        if seen.state is not self._state:
-            self._observer.state(seen.state)
+        state = _onwards(self._state, seen.state)
+        if state is not self._state:
+            self._observer.state(state)
         if seen.state is State.UNKNOWN and changed:
             self._observer.note(
                 f"{seen.provider} calls the state {seen.vendor_state!r}, which cloudtrain does not know"
             )
-        self._state, self._words = seen.state, seen.vendor_state
+        self._state, self._words = state, seen.vendor_state
         if changed and self._ledger:
             record(self._ledger, self._run_id or seen.run_id, seen, self._observer)
 
@@ -167,6 +168,16 @@ class Follower:
         while (left := end - time.monotonic()) > 0:
             self._observer.tick()
             time.sleep(min(left, 0.25))
+
+
+def _onwards(before: State | None, now: State) -> State:
+    """The state to tell of. Services go to and fro while they look for machines (Azure ML queues a job again once its
+    image is built); a job that has run and waits for machines once more is being restarted."""
+    if before is State.PROVISIONING and now is State.PENDING:
+        return before
+    if before in (State.RUNNING, State.RESTARTING) and now in (State.PENDING, State.PROVISIONING):
+        return State.RESTARTING
+    return now
 
 
 def record(ledger: Ledger, run_id: str, seen: Description, observer: Observer) -> None:
