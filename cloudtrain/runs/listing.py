@@ -68,8 +68,8 @@ def _refresh(ledger: Ledger) -> dict[str, Entry]:
     for state in State:
         if state.is_final:
             continue
-        for entry in ledger.runs(_MOST_GOING_ON, provider=registry.LOCAL, state=state):
-            if not entry.native_id:
+        for entry in ledger.runs(_MOST_GOING_ON, state=state):  # few, whoever has them
+            if entry.provider != registry.LOCAL or not entry.native_id:
                 continue
             try:
                 seen = describe(Path(entry.native_id))
