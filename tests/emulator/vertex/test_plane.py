@@ -37,8 +37,6 @@ def test_it_says_which_package_is_missing(package: str, tmp_path: Path, monkeypa
 
 
 def test_faults_of_calls_are_in_googles_words(vertex: Opened) -> None:
-    import json
-
     for status, code in (
         (429, "RESOURCE_EXHAUSTED"),
         (401, "UNAUTHENTICATED"),
