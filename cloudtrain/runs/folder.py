@@ -74,6 +74,8 @@ class RunFolder:
         runs = project / RUNS
         if run_id == LATEST and name is not None:
             run_id = _newest_of(runs, name) or run_id
+        if Path(run_id).name == run_id and not (runs / run_id).exists():
+            run_id = _newest_attempt(runs, run_id)
         path = runs / run_id
         if Path(run_id).name != run_id or not (path / "run.json").is_file():
             known = [p for p in runs.glob("*/run.json") if p.parent.name != LATEST]
@@ -162,10 +164,22 @@ class RunFolder:
 
 
 def _newest_of(runs: Path, name: str) -> str | None:
-    """The id of the newest run of a job; ids are the job's name, a time that sorts, and four letters."""
-    pattern = re.compile(re.escape(name) + r"-\d{8}-\d{6}-[a-z0-9]{4}")
-    found = [path.parent.name for path in runs.glob("*/run.json") if pattern.fullmatch(path.parent.name)]
-    return max(found, default=None)
+    """The folder of the newest run of a job."""
+    found = []
+    for path in runs.glob(f"{name}-*/run.json"):  # a job's name has nothing that a pattern would mean
+        with contextlib.suppress(SpecError):
+            data = read_json(path)
+            if data.get("name") == name:
+                found.append((float(data.get("submitted") or data.get("started") or 0), path.parent.name))
+    return max(found)[1] if found else None
+
+
+def _newest_attempt(runs: Path, run_id: str) -> str:
+    """The folder of a run that was submitted, which is named after its attempt."""
+    pattern = re.compile(re.escape(run_id) + r"-a([0-9]+)")
+    names = (path.parent.name for path in runs.glob("*/run.json"))
+    attempts = {int(match[1]): name for name in names if (match := pattern.fullmatch(name))}
+    return attempts[max(attempts)] if attempts else run_id
 
 
 def _lock(fd: int, shared: bool = False) -> bool:

@@ -19,9 +19,11 @@ from cloudtrain.runs.folder import RunFolder
 from cloudtrain.runs.state import State
 
 
-def a_run(project: Path, name: str = "digits-20261130-201500-k3f9", **state: Any) -> RunFolder:
-    folder = RunFolder.create(project, name)
-    folder.write_state({"run_id": name, "name": "digits", "state": "RUNNING", "nodes": 2, "processes": 2, **state})
+def a_run(project: Path, folder_name: str = "digits-20261130-201500-k3f9", **state: Any) -> RunFolder:
+    folder = RunFolder.create(project, folder_name)
+    folder.write_state(
+        {"run_id": folder_name, "name": "digits", "state": "RUNNING", "nodes": 2, "processes": 2, **state}
+    )
     return folder
 
 
@@ -151,6 +153,19 @@ def test_runs_are_listed_the_newest_first(tmp_path: Path) -> None:
     client = port(tmp_path)
     assert [(seen.run_id, seen.attempt) for seen in client.list()] == [("a", 2), ("b", 1), ("a", 1)]
     assert [seen.attempt for seen in client.list("a")] == [2, 1]
+    assert RunFolder.find(tmp_path, "a").path.name == "a"
+
+
+def test_run_goes_on_with_the_newest_attempt_of_the_job_however_it_was_made(tmp_path: Path) -> None:
+    a_run(tmp_path, "digits-20261130-201500-k3f9", started=300.0)
+    a_run(tmp_path, "digits-3f9c2b71aa-a1", run_id="digits-3f9c2b71aa", submitted=100.0)
+    a_run(tmp_path, "digits-3f9c2b71aa-a10", run_id="digits-3f9c2b71aa", attempt=10, submitted=400.0)
+    a_run(tmp_path, "digits-3f9c2b71aa-a9", run_id="digits-3f9c2b71aa", attempt=9, submitted=390.0)
+    a_run(tmp_path, "digits-two-20261130-201500-k3f9", name="digits-two", started=500.0)
+    assert RunFolder.find(tmp_path, "latest", "digits").path.name == "digits-3f9c2b71aa-a10"
+    assert RunFolder.find(tmp_path, "digits-3f9c2b71aa").path.name == "digits-3f9c2b71aa-a10"
+    with pytest.raises(SpecError):
+        RunFolder.find(tmp_path, "digits-3f9c")
 
 
 def test_what_a_run_has_left_is_copied(tmp_path: Path) -> None:
