@@ -126,7 +126,7 @@ def test_answers_that_are_none(aws: Aws, client: Client, page: bytes) -> None:
 
 
 class TestHalfAnswers:
-    """botocore takes half of an answer for a whole one."""
+    """botocore takes half of an answer for a whole one; earlier versions, which see it, ask again themselves."""
 
     @pytest.mark.usefixtures("boto")
     def test_are_asked_for_again(self, aws: Aws, client: Client) -> None:
@@ -146,13 +146,14 @@ class TestHalfAnswers:
         aws.troubles = [Trouble("CreateTrainingJob", half=True)]
         request = request_of(CPU)
         assert client.create(request).native_id == request.name
-        assert aws.operations() == ["CreateTrainingJob", "DescribeTrainingJob"]
+        assert len(aws.jobs.known) == 1
+        assert aws.operations()[-1] == "DescribeTrainingJob"
 
     def test_for_ever(self, aws: Aws, client: Client) -> None:
         aws.troubles = [Trouble("ListTrainingJobs", 99, half=True)]
-        with pytest.raises(UnreachableError, match="makes no sense"):
+        with pytest.raises(UnreachableError, match=REGION):
             list(client.list())
-        assert len(aws.calls) == 4
+        assert len(aws.calls) < 10
 
 
 @pytest.mark.usefixtures("credentials")

@@ -161,13 +161,13 @@ def test_a_token_that_is_too_old(aws: Aws, client: Client, log: Log) -> None:
 def test_a_cut_answer_takes_nothing_with_it(aws: Aws, client: Client, log: Log) -> None:
     log.write("algo-1-1800000000", [f"[0/0] {number}" for number in range(20)])
     log.write("algo-2-1800000000", [f"[1/1] {number}" for number in range(20)])
-    aws.troubles = [
-        Trouble("GetLogEvents", done=True),
-        Trouble("GetLogEvents", code="ServiceUnavailable", status=503),
-        Trouble("GetLogEvents", 2, half=True),
-        Trouble("DescribeLogStreams", half=True),
-    ]
-    assert by_rank(read(client)[0]) == {rank: [str(number) for number in range(20)] for rank in (0, 1)}
+    expected = {rank: [str(number) for number in range(20)] for rank in (0, 1)}
+    for troubles in (
+        [Trouble("GetLogEvents", done=True), Trouble("GetLogEvents", code="ServiceUnavailable", status=503)],
+        [Trouble("GetLogEvents", 2, half=True), Trouble("DescribeLogStreams", half=True)],
+    ):
+        aws.troubles = troubles
+        assert by_rank(read(client)[0]) == expected
 
 
 def test_out_of_order_within_an_answer(aws: Aws, client: Client, log: Log) -> None:

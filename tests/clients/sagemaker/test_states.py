@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cloudtrain.providers.port import Client, Description
+from cloudtrain.providers.sagemaker.description import described as described_from
 from cloudtrain.runs.state import State
 from tests.clients.sagemaker.aws import Aws
 from tests.local.project import require
@@ -166,13 +167,18 @@ def test_a_job_that_never_began_ended_when_it_was_last_changed(described: Descri
     ("resources", "nodes"),
     [
         ({"InstanceCount": 3, "VolumeSizeInGB": 1}, 3),
-        ({"InstanceCount": 3, "SelectedInstanceCount": 2, "VolumeSizeInGB": 1}, 2),
         ({"InstanceGroups": [{"InstanceCount": 1}, {"InstanceCount": 4}], "VolumeSizeInGB": 1}, 5),
         ({}, 0),
     ],
 )
 def test_nodes(described: Describe, resources: dict[str, Any], nodes: int) -> None:
     assert described("InProgress", "Training", ResourceConfig=resources).nodes == nodes
+
+
+def test_nodes_of_the_preference_that_was_taken() -> None:
+    """Of a service that earlier versions of botocore do not know to have preferences."""
+    resources = {"InstancePreferences": [{"InstanceCount": 4}], "SelectedInstanceCount": 2}
+    assert described_from({"ResourceConfig": resources}, "eu-west-1").nodes == 2
 
 
 def test_a_job_that_is_not_ours(described: Describe) -> None:
