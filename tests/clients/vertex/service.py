@@ -313,18 +313,21 @@ def by_rest(service: Service) -> Iterator[str]:
 
 
 @contextmanager
-def by_grpc(service: Service) -> Iterator[str]:
-    """Its address, with grpc:// before it: JobService alone."""
+def by_grpc(service: Service, certificate: tuple[bytes, bytes] | None = None) -> Iterator[str]:
+    """Its address, with grpc:// before it, or https:// behind a certificate (key and chain): JobService alone."""
     from concurrent.futures import ThreadPoolExecutor
 
     import grpc
 
     server = grpc.server(ThreadPoolExecutor(4))
     server.add_generic_rpc_handlers((_handlers(service),))
-    port = server.add_insecure_port("127.0.0.1:0")
+    if certificate:
+        port = server.add_secure_port("localhost:0", grpc.ssl_server_credentials([certificate]))
+    else:
+        port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
-        yield f"grpc://127.0.0.1:{port}"
+        yield f"https://localhost:{port}" if certificate else f"grpc://127.0.0.1:{port}"
     finally:
         server.stop(None).wait()
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,9 @@ from cloudtrain.errors import MissingError, RefusedError, SpecError
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.port import Client
 from cloudtrain.runs.state import State
-from tests.clients.vertex.conftest import PARENT
-from tests.clients.vertex.service import Service, canonical
+from tests.clients.vertex.conftest import PARENT, PROJECT, REGION
+from tests.clients.vertex.service import Service, by_grpc, canonical
+from tests.local.project import require
 from tests.providers import golden
 from tests.providers.vertex.jobs import CPU, GPU, requested
 
@@ -63,6 +67,41 @@ def test_over_grpc_too(either: str, service: Service, connect: Connect) -> None:
     for pool in request.native["jobSpec"]["workerPoolSpecs"]:  # protobuf has nothing that is there and empty
         pool["containerSpec"]["env"] = [{k: v for k, v in one.items() if v} for one in pool["containerSpec"]["env"]]
     assert sent == request.native
+
+
+def test_over_grpc_behind_tls(service: Service, tmp_path: Path) -> None:
+    """In a process of its own: gRPC reads its variable once."""
+    try:
+        import trustme
+    except ModuleNotFoundError as error:
+        require(False, f"trustme is not installed: {error}")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    server = authority.issue_cert("localhost")
+    chain = b"".join(part.bytes() for part in server.cert_chain_pems)
+    service.create(PARENT, requested(CPU).native)
+    program = (
+        "from cloudtrain.providers import registry\n"
+        f"client = registry.connect('vertex', {{'project': {PROJECT!r}, 'region': {REGION!r}}})\n"
+        "print([found.state.value for found in client.list()])"
+    )
+    with by_grpc(service, (server.private_key_pem.bytes(), chain)) as url:
+        roots = {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(tmp_path / "ca.pem"), "CLOUDTRAIN_ENDPOINT_VERTEX": url}
+        ran = subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, **roots}, capture_output=True, text=True, check=False
+        )
+    assert ran.stdout == "['PENDING']\n", ran.stderr
+
+
+def test_nothing_of_googles_is_loaded_before_it_is_needed() -> None:
+    program = (
+        "import sys\n"
+        "from cloudtrain.providers import registry\n"
+        "registry.connect('vertex', {'project': 'p', 'region': 'r'})\n"
+        "print([name for name in sys.modules if name.startswith(('google.cloud.', 'google.a', 'grpc', 'requests'))])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
 
 
 def test_states_are_seen(either: str, service: Service, connect: Connect) -> None:

@@ -15,7 +15,7 @@ import pytest
 from cloudtrain.bundle import Bundle, scan
 from cloudtrain.errors import CloudtrainError, MissingError, RefusedError
 from cloudtrain.providers import shipping
-from cloudtrain.providers.base import Request
+from cloudtrain.providers.base import Request, Shipped
 from cloudtrain.providers.port import Client
 from tests.clients.azureml.cutting import wire_to
 from tests.clients.vertex.conftest import BUCKET
@@ -105,6 +105,27 @@ def test_only_what_is_missing_is_sent(bucket: Any, connect: Connect, bundle: Bun
     assert again.sent == there[LAST].size + there["train_ddp.py"].size
     assert again.sent + again.present == first.sent
     assert sorted(objects(bucket, code_folder(request))) == sorted(shipping.code_names())
+
+
+def test_channels_that_lie_here_are_sent(bucket: Any, connect: Connect, bundle: Bundle, tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    (folder / "a").mkdir(parents=True)
+    (folder / "a" / "launch.py").write_bytes(b"data that is called so")
+    (folder / "b.bin").write_bytes(b"0123456789")
+    request = requested(CPU)
+    to = f"gs://{BUCKET}/cloudtrain/data/0123/"
+    request = request._replace(ships=(*request.ships, Shipped("data", to, str(folder))))
+
+    first = connect().upload(request, bundle)
+
+    there = objects(bucket, "cloudtrain/data/0123/")
+    assert {name: blob.download_as_bytes() for name, blob in there.items()} == {
+        "a/launch.py": b"data that is called so",
+        "b.bin": b"0123456789",
+    }
+    there["b.bin"].delete()
+    assert connect().upload(request, bundle) == (10, first.sent - 10)
+    assert connect().upload(request, None) == (0, first.sent)
 
 
 def test_a_spec_that_differs_is_replaced(bucket: Any, connect: Connect, bundle: Bundle) -> None:
