@@ -117,6 +117,8 @@ class Service:
         """Gives the URI and the address with its right to write of a container for a snapshot."""
         self.asked: list[str] = []
         self.bodies: list[tuple[str, Any]] = []
+        self.tokens: list[tuple[str, str]] = []
+        """Operation and the token of the user whom a job is to run as."""
         self.complaints: list[str] = []
         self.page_size = 2
         self._faults: list[tuple[str, Fault, bool]] = []
@@ -159,6 +161,8 @@ class Service:
     def _answer(self, request: Request) -> Response | None:
         operation, names = self._operation(request)
         self.asked.append(operation)
+        if token := request.headers.get("x-azureml-token"):
+            self.tokens.append((operation, token))
         for number, (wanted, fault, done) in enumerate(self._faults):
             if wanted == operation:
                 del self._faults[number]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 
 from cloudtrain.errors import MissingError, RefusedError, UnreachableError
@@ -48,6 +49,15 @@ def test_what_is_sent_is_what_the_vendors_loader_makes_of_the_form(
     assert {**sent["properties"], **dict.fromkeys(made_on_the_way)} == {**loaded, **dict.fromkeys(made_on_the_way)}
     assert sent["properties"]["codeId"] == next(iter(service.codes.values()))["id"]
     assert sent["properties"]["properties"] == {}, "facts of the git repository that the tests stand in"
+
+
+def test_a_job_that_runs_as_its_user_takes_a_token_along(service: Service, client: Any) -> None:
+    request = request_of(identity="user")
+    service.has_code(request)
+    client.create(request)
+    ((operation, token),) = service.tokens
+    claims = jwt.decode(token, options={"verify_signature": False})
+    assert (operation, claims["aud"]) == ("PutJob", "https://ml.azure.com")
 
 
 def test_the_environment_is_left_as_it_was(
