@@ -36,6 +36,7 @@ STATES: Mapping[str, State] = {
     "PARTIALLY_SUCCEEDED": State.FAILED,
 }
 """PENDING is: machines are being started. PAUSED, and what the service may add, is unknown and goes on."""
+_BEFORE_THE_START = ("QUEUED", "PENDING")
 
 _TIMEOUT = r"timed?[ -]?out|deadline exceeded|(exceeded|reached) (the |its )?(max\w* )?(allowed )?run(ning)?[ -]?time"
 _WORDS: tuple[tuple[Cause, str], ...] = (
@@ -86,7 +87,7 @@ def _described(job: Mapping[str, Any], project: str) -> Description:
         name=text(job, "displayName"),
         state=state,
         vendor_state=clean(word),
-        reason=clean(text(job, "error", "message")),
+        reason=_reason(job),
         cause=cause,
         run_id=ours.get("CLOUDTRAIN_RUN_ID") or text(job, "labels", f"{OURS}run"),
         attempt=_attempt(ours.get("CLOUDTRAIN_ATTEMPT") or text(job, "labels", f"{OURS}attempt")),
@@ -125,6 +126,8 @@ def moment(job: Mapping[str, Any], field: str) -> float | None:
 
 def _state_and_cause(job: Mapping[str, Any], word: str) -> tuple[State, Cause]:
     state = STATES.get(word, State.UNKNOWN)
+    if word in _BEFORE_THE_START and moment(job, "startTime") is not None:
+        return State.RESTARTING, ""  # it has run, and lost its machines
     if state not in (State.FAILED, State.STOPPED):
         return state, ""
     cause = _cause(job)
@@ -137,6 +140,13 @@ def _state_and_cause(job: Mapping[str, Any], word: str) -> tuple[State, Cause]:
     if word == "EXPIRED" and moment(job, "startTime") is None:
         cause = "capacity"  # what it waited for has not come in time
     return (State.PREEMPTED if cause == "preempted" else state), cause
+
+
+def _reason(job: Mapping[str, Any]) -> str:
+    found = clean(text(job, "error", "message"))
+    if not found and _has_run_out(job):
+        return f"its time was over: {text(job, 'jobSpec', 'scheduling', 'timeout')}"
+    return found
 
 
 def _cause(job: Mapping[str, Any]) -> Cause:

@@ -33,15 +33,15 @@ def seen(state: str, message: str = "", *, code: int = 3, spot: bool = False, **
 
 
 def test_every_state_of_the_vendor_has_one_of_ours() -> None:
-    """By Google's own list. What the service does at PAUSED is not known: it is shown and goes on."""
+    """By Google's own list, for a job that has run before. What the service does at PAUSED is not known: it is shown and goes on."""
     words = [
         name.removeprefix("JOB_STATE_")
         for name in custom_job().DESCRIPTOR.fields_by_name["state"].enum_type.values_by_name
     ]
     assert {word: seen(word).state.value for word in words} == {
         "UNSPECIFIED": "UNKNOWN",
-        "QUEUED": "PENDING",
-        "PENDING": "PROVISIONING",
+        "QUEUED": "RESTARTING",
+        "PENDING": "RESTARTING",
         "RUNNING": "RUNNING",
         "SUCCEEDED": "SUCCEEDED",
         "FAILED": "FAILED",
@@ -52,6 +52,11 @@ def test_every_state_of_the_vendor_has_one_of_ours() -> None:
         "UPDATING": "RUNNING",
         "PARTIALLY_SUCCEEDED": "FAILED",
     }
+
+
+def test_before_it_has_run_for_the_first_time() -> None:
+    assert seen("QUEUED", startTime=None).state is State.PENDING
+    assert seen("PENDING", startTime=None).state is State.PROVISIONING
 
 
 # The words of the first five are those of Google's page on the training service.
@@ -83,7 +88,7 @@ def test_why_a_job_failed(message: str, code: int, cause: Cause) -> None:
 def test_a_job_whose_time_is_over(state: str) -> None:
     """The documentation does not say which state and message that gives: it ended when its time was over."""
     late = seen(state, endTime="2026-11-30T11:01:00.25Z")
-    assert (late.state, late.cause) == (State.TIMED_OUT, "timeout")
+    assert (late.state, late.cause, late.reason) == (State.TIMED_OUT, "timeout", "its time was over: 3600s")
     assert seen(state, "x", endTime="2026-11-30T11:00:59Z").state is not State.TIMED_OUT
     assert seen("SUCCEEDED", endTime="2026-11-30T11:01:00Z").state is State.SUCCEEDED
 
