@@ -17,7 +17,8 @@ print('{"half": ')
 sys.stdout.buffer.write(b"not utf-8: \\xff\\n")
 print("\\x1b[31mred\\x1b[0m\\ttab")
 print("")
-print("no end", end="")
+print("no end", end="", flush=True)
+until("printed") if primary else (ours / "printed").touch()
 """
 
 
