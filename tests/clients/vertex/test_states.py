@@ -33,7 +33,7 @@ def seen(state: str, message: str = "", *, code: int = 3, spot: bool = False, **
 
 
 def test_every_state_of_the_vendor_has_one_of_ours() -> None:
-    """By Google's own list, for a job that has run before. What the service does at PAUSED is not known: it is shown and goes on."""
+    """By Google's own list, for a job that has run before. What becomes of PAUSED is not known: it goes on."""
     words = [
         name.removeprefix("JOB_STATE_")
         for name in custom_job().DESCRIPTOR.fields_by_name["state"].enum_type.values_by_name
