@@ -52,7 +52,7 @@ def test_no_machines_and_no_image(faulty: Faulty) -> None:
 
 @pytest.mark.parametrize(("fault", "saved"), [("preempt", ["saved"]), ("preempt-without-notice", [])])
 def test_a_preempted_job_is_started_again(faulty: Faulty, fault: str, saved: list[str]) -> None:
-    vertex = faulty(f"jobs: [{{fault: {fault}, at: 1s}}]")
+    vertex = faulty(f"jobs: [{{fault: {fault}, at: 2.5s}}]")
     job = play(vertex.clients, "spot", _SAVES, strategy="SPOT")
     assert vertex.clients.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
     assert vertex.clients.lines(job.name, "workerpool0-0") == ["start 1", *saved, "start 2"]
@@ -65,8 +65,9 @@ def test_a_preempted_job_without_retries(faulty: Faulty) -> None:
 
 
 def test_a_lost_node(faulty: Faulty) -> None:
-    vertex = faulty("jobs: [{fault: lose-node, node: 1, at: 1s}]")
-    job = play(vertex.clients, "lost", _SAVES, nodes=2)
+    vertex = faulty("jobs: [{fault: lose-node, node: 1, at: 2.5s}]")
+    script = f"{_SAVES}\nelse: until('second') if primary else (ours / 'second').touch()"
+    job = play(vertex.clients, "lost", script, nodes=2)
     assert vertex.clients.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
     assert text(vertex.clients, "lost", "starts-workerpool1-0") == "xx"
     assert vertex.clients.lines(job.name, "workerpool1-0")[:2] == ["start 1", "start 2"]
