@@ -83,11 +83,12 @@ def test_a_node_may_take_longer_than_the_start_timeout_to_prepare(make: Make, se
     job = make("vertex")
     _with_secret(job, server)
     server.open.clear()
-    job.write("print('trained')\n", start_timeout=2.0, processes_per_node=1)
+    timeout = 10.0  # once all are there the ranks have as long to start, on whatever machine
+    job.write("print('trained')\n", start_timeout=timeout, processes_per_node=1)
     head, slow = job.start(0, changed={"CLOUDTRAIN_SECRETREF_WANDB_API_KEY": None}), job.start(1)
     slow.wait_for(lambda: server.asked_for(TOKEN))
     head.wait_for(lambda: is_prepared(head))
-    time.sleep(3)  # both launchers count from before that: the timeout is over for both, and neither may have minded
+    time.sleep(timeout + 1)  # both launchers count from before that: the timeout is over for both, and neither may have minded
     server.open.set()
     assert [node.end() for node in job.nodes] == [0, 0], job.said
 
