@@ -43,7 +43,7 @@ _ARM_ID = (
 _NOWHERE = logging.NullHandler()
 """Without a handler of anybody's, warnings of the vendor's packages go to standard error; what matters of them is
 raised as well."""
-_STUDIO = r"https://ml\.azure\.[^/]+/runs/(?P<name>[^/?#]+).*"
+_STUDIO = r"https://ml\.azure\.[^/]+/(?:[^?#]*/)?runs/(?P<name>[^/?#]+).*"
 
 
 def connect(account: Mapping[str, str]) -> AzureMLClient:
@@ -69,16 +69,19 @@ class AzureMLClient:
         self._credential = credential_for(self._endpoints)
         self._workspace = Workspace(account, self._endpoints, self._credential)
         self._opened: Store | None = None
+        self._codes: dict[str, str] = {}
+        """Snapshots that were seen to be there, and their ids."""
 
     def upload(self, request: Request, bundle: Bundle | None, progress: Progress = silent) -> Uploaded:
         """See the port."""
         store = self._store
         from cloudtrain.providers.azureml.channels import ship_data
-        from cloudtrain.providers.azureml.snapshot import ship
+        from cloudtrain.providers.azureml.snapshot import ship, snapshot_name
 
         data = ship_data(store, request, progress)
         code = ship(self._workspace, request, bundle, progress)
-        return Uploaded(data.sent + code.sent, data.present + code.present)
+        self._codes[snapshot_name(request)] = code.id
+        return Uploaded(data.sent + code.uploaded.sent, data.present + code.uploaded.present)
 
     def create(self, request: Request) -> Description:
         """See the port."""
@@ -87,10 +90,11 @@ class AzureMLClient:
 
         if (known := self.find(request)) is not None:
             return known
-        code = self._workspace.code(snapshot_name(request))
-        if code is None:
+        name = snapshot_name(request)
+        code = self._codes.get(name) or text(self._workspace.code(name), "id")
+        if not code:
             raise MissingError(f"the code of {request.name} has not been uploaded", hint="Submit the job anew.")
-        form = {**request.native, "code": f"azureml:{text(code, 'id')}"}
+        form = {**request.native, "code": f"azureml:{code}"}
         creator = Creator(self._account, self._endpoints, self._credential)
         made = creator.create(request.name, form, lambda: self.find(request))
         return made or _not_seen_yet(request)

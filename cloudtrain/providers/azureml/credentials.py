@@ -24,7 +24,7 @@ def credential_for(endpoints: Endpoints) -> Any:
             from azure.identity import DefaultAzureCredential
     except ImportError as error:
         raise MissingError(f"azure-identity cannot be loaded: {error}", hint=EXTRAS["azureml"]) from error
-    return DefaultAzureCredential()
+    return DefaultAzureCredential(authority=endpoints.authority)
 
 
 class AccessToken(NamedTuple):

@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudtrain.errors import CloudtrainError, MissingError, RefusedError
 from cloudtrain.providers.azureml.errors import translated
@@ -28,7 +28,7 @@ from cloudtrain.providers.azureml.store import container_at
 from cloudtrain.providers.azureml.translate import CODE
 from cloudtrain.providers.identity import digest
 from cloudtrain.providers.port import Progress, Uploaded
-from cloudtrain.providers.reading import at, section, text
+from cloudtrain.providers.reading import section, text
 from cloudtrain.providers.shipping import write_code, write_spec
 
 if TYPE_CHECKING:
@@ -47,13 +47,22 @@ def snapshot_name(request: Request) -> str:
     return str(uuid.UUID(hex=digest("cloudtrain-snapshot 1", code, request.spec)[:32]))
 
 
-def ship(workspace: Workspace, request: Request, bundle: Bundle | None, progress: Progress) -> Uploaded:
+class Snapshot(NamedTuple):
+    """One that is there."""
+
+    id: str
+    """By which a job names it."""
+    uploaded: Uploaded
+
+
+def ship(workspace: Workspace, request: Request, bundle: Bundle | None, progress: Progress) -> Snapshot:
     """See to it that the snapshot is there. Raises MissingError if it is not and there is nothing to make it from."""
     name = snapshot_name(request)
     found = workspace.code(name)
     if found is not None:
         size = text(found, "properties", "properties", _SIZE)
-        return Uploaded(0, int(size) if size.isdecimal() and size.isascii() else 0)
+        present = int(size) if size.isdecimal() and size.isascii() else 0
+        return Snapshot(text(found, "id"), Uploaded(0, present))
     if bundle is None:
         raise MissingError(
             f"the code of run {request.spec.get('run_id')} is not in workspace {workspace.name} any more",
@@ -86,25 +95,30 @@ def content_hash(files: Sequence[File]) -> str:
 def _staged(request: Request, bundle: Bundle) -> Iterator[Path]:
     """The snapshot's folder, for as long as it is needed. Raises MissingError where no file can be made."""
     try:
-        with tempfile.TemporaryDirectory(prefix="cloudtrain-") as folder:
-            for shipped in request.ships:
-                if shipped.kind == "data":
-                    continue
-                target = Path(folder, shipped.to)
-                target.mkdir(exist_ok=True)
-                if shipped.kind == "code":
-                    write_code(bundle, target)
-                else:
-                    write_spec(request.spec, target)
-            yield Path(folder, CODE)
+        folder = tempfile.TemporaryDirectory(prefix="cloudtrain-")
+        _fill(Path(folder.name), request, bundle)
     except OSError as error:
         reason = error.strerror or str(error)
         raise MissingError(
             f"cannot write to {tempfile.gettempdir()}: {reason}", hint="Set TMPDIR to a folder that can be written."
         ) from error
+    with folder:
+        yield Path(folder.name, CODE)
 
 
-def _put(workspace: Workspace, name: str, files: Sequence[File], progress: Progress) -> Uploaded:
+def _fill(folder: Path, request: Request, bundle: Bundle) -> None:
+    for shipped in request.ships:
+        if shipped.kind == "data":
+            continue
+        target = folder / shipped.to
+        target.mkdir(exist_ok=True)
+        if shipped.kind == "code":
+            write_code(bundle, target)
+        else:
+            write_spec(request.spec, target)
+
+
+def _put(workspace: Workspace, name: str, files: Sequence[File], progress: Progress) -> Snapshot:
     place = workspace.begin_code(name)
     address = text(place, "blobReferenceForConsumption", "credential", "sasUri")
     uri = text(place, "blobReferenceForConsumption", "blobUri")
@@ -113,16 +127,19 @@ def _put(workspace: Workspace, name: str, files: Sequence[File], progress: Progr
     with translated(_DOING), container_at(address) as container:
         send(container, CODE, files, progress)
     size = sum(file.size for file in files)
-    hashed = content_hash(files)
-    properties = {"hash_sha256": hashed, "hash_version": HASH_VERSION, _SIZE: str(size)}
-    try:
-        made = workspace.make_code(
-            name, {"codeUri": f"{uri.rstrip('/')}/{CODE}", "isAnonymous": True, "properties": properties}
-        )
-    except CloudtrainError:
-        made = workspace.code(name)  # another submit of the same code was faster: its files are equal
-        if at(made, "properties", "properties", "hash_sha256") != hashed:
-            raise
+    properties = {"hash_sha256": content_hash(files), "hash_version": HASH_VERSION, _SIZE: str(size)}
+    made = _registered(workspace, name, {"codeUri": f"{uri.rstrip('/')}/{CODE}", "properties": properties})
     if made is None:
         raise RefusedError(f"there is no workspace {workspace.name}, or it is not shown to you", cause="permission")
-    return Uploaded(size, 0)
+    return Snapshot(text(made, "id"), Uploaded(size, 0))
+
+
+def _registered(workspace: Workspace, name: str, properties: dict[str, Any]) -> Any:
+    """The asset, ours or that of another submit of the same code, which was faster. Its files unpack to the same, if
+    not by the byte: a name is made from content, and archives depend on the zlib they are packed with."""
+    try:
+        return workspace.make_code(name, {**properties, "isAnonymous": True})
+    except CloudtrainError:
+        if (found := workspace.code(name)) is not None:
+            return found
+        raise

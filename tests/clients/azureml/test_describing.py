@@ -211,6 +211,7 @@ def test_native_id(client: Any) -> None:
     assert client.native_id(f"{ARM_ID}/jobs/digits-1-a1") == "digits-1-a1"
     assert client.native_id(f"azureml:{ARM_ID.lower()}/jobs/digits-1-a1") == "digits-1-a1"
     assert client.native_id("https://ml.azure.com/runs/digits-1-a1?wsid=/subscriptions/x&tid=y") == "digits-1-a1"
+    assert client.native_id("https://ml.azure.com/experiments/id/1/runs/digits-1-a1?wsid=x") == "digits-1-a1"
     elsewhere = ARM_ID.replace(ACCOUNT["workspace"], "theirs")
     with pytest.raises(SpecError, match="is in workspace theirs; the settings say my-workspace"):
         client.native_id(f"{elsewhere}/jobs/digits-1-a1")

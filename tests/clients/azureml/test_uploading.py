@@ -23,7 +23,7 @@ from cloudtrain.providers.azureml.snapshot import content_hash, files_of, snapsh
 from cloudtrain.providers.shipping import write_code, write_spec
 from cloudtrain.providers.written import as_yaml
 from tests.clients.azureml.cutting import wire_to
-from tests.clients.azureml.service import ACCOUNT, Service, fault
+from tests.clients.azureml.service import ACCOUNT, Service, error, fault
 from tests.clients.azureml.storage import Storage
 from tests.providers.azureml.jobs import request as request_of
 from tests.providers.azureml.vendor import load
@@ -143,10 +143,11 @@ def test_somebody_faster_is_no_failure(workspace: Service, client: Any, bundle: 
     client.upload(request, bundle)
     assert workspace.codes == {name: kept}
 
-    del workspace.codes[name]
-    kept["properties"]["properties"]["hash_sha256"] = "of something else"
-    with pytest.raises(RefusedError, match="path cannot be changed"):
-        client.upload(request, bundle)
+
+def test_a_snapshot_that_the_service_refuses(workspace: Service, client: Any, bundle: Bundle) -> None:
+    workspace.will("PutCode", lambda _: error(403, "AuthorizationFailed", "not you"))
+    with pytest.raises(RefusedError, match="refuses to upload the code: AuthorizationFailed: not you"):
+        client.upload(request_of(), bundle)
 
 
 def test_a_cut_costs_the_block_that_was_cut(workspace: Service, client: Any, blobs: Storage, tmp_path: Path) -> None:
