@@ -95,6 +95,7 @@ def _run(cmd: Sequence[str], env: Mapping[str, str], signals: _Signals) -> int:
     """Its exit code, as a shell would give it."""
     from cloudtrain.emulator.servers import ending_with_us
 
+    signals.check()
     try:
         process = subprocess.Popen(cmd, env=env, preexec_fn=ending_with_us(signal.SIGTERM))  # noqa: PLW1509 - see there
     except OSError as error:
@@ -118,33 +119,43 @@ def _stay(emulator: Emulator, signals: _Signals) -> int:
     return 0
 
 
-class _Interrupted(SystemExit):
-    """Before anything ran."""
-
-
 class _Signals:
-    """Passes on to the command what this process is told, and outlives it, so that everything is tidied up."""
+    """Passes on to the command what this process is told, and outlives it, so that everything is tidied up.
+
+    What comes before there is a command is acted on when everything has been started: an exception in the middle of
+    that could leave something behind. Who asks a second time gets the end at once, and the keeper tidies up.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._waits = False
+        self._first = 0
         self._told = threading.Event()
 
     def __call__(self, number: int, _: FrameType | None) -> None:
-        if self._process is None and not self._waits:
-            raise _Interrupted(128 + number)
+        if self._process is None and not self._waits and self._told.is_set():
+            os._exit(128 + number)
+        self._first = self._first or number
         self._told.set()
         if self._process and not (number == signal.SIGINT and _is_the_terminals()):
             with suppress(ProcessLookupError):
                 self._process.send_signal(number)
 
+    def check(self) -> None:
+        """Whether there is to be a command at all."""
+        if self._told.is_set():
+            sys.exit(128 + self._first)
+
     def pass_to(self, process: subprocess.Popen[bytes]) -> None:
+        """From now on."""
         self._process = process
+        if self._told.is_set():
+            process.send_signal(self._first)
 
     def wait(self) -> None:
         """For the first one."""
         self._waits = True
-        self._told.wait()
+        self._told.wait()  # also for what came before
 
 
 def _is_the_terminals() -> bool:

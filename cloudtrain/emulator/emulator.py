@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -58,7 +58,7 @@ class Emulator:
 
         Raises SpecError, JobFileError for the fault file, MissingError for what this machine lacks.
         """
-        wanted = list(NAMES if providers is None else dict.fromkeys(map(known, providers)))
+        wanted = list(NAMES if providers is None else dict.fromkeys(known(name, ours=True) for name in providers))
         if not wanted or not speed > 0:
             raise SpecError("the emulator needs at least one provider, and a speed above 0")
         self.missing: Mapping[str, str] = {}
@@ -72,12 +72,14 @@ class Emulator:
         self._nodes: list[Nodes] = []
         self._opened: dict[str, _Opened] = {}
         self._tls: tuple[ssl.SSLContext, dict[str, str]] | None = None
+        self._opening: dict[str, Future[_Opened]] = {}
+        self._keeper: Keeper | None = None
         self._folder = _folder()
         # Lives until the end, since the kernel ends a plane's servers with the thread that started them. One, because
         # packages that are imported by two threads at once get in each other's way (seen: KeyError, CPython 3.11).
         self._opener = ThreadPoolExecutor(1, thread_name_prefix="emulator")
-        self._keeper = Keeper(self._folder)
         try:
+            self._keeper = Keeper(self._folder)
             self._open_all(wanted, needs_all=providers is not None)
         except BaseException:
             self.close()
@@ -124,13 +126,20 @@ class Emulator:
     def close(self) -> None:
         """End all jobs, servers and processes, and remove what they left, whatever goes wrong with one of them."""
         self._ending.set()
+        for future in self._opening.values():
+            future.cancel()
+        wait(self._opening.values())
+        opened = [
+            future.result() for future in self._opening.values() if not (future.cancelled() or future.exception())
+        ]
+        self._opening, self._opened = {}, {}
         with contextlib.ExitStack() as stack:  # the last that is put in is the first that is done
             stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
-            stack.callback(self._keeper.close)
+            if self._keeper:
+                stack.callback(self._keeper.close)
             stack.callback(self._opener.shutdown)
             stack.callback(self._close_nodes)
-            opened, self._opened = self._opened, {}
-            for each in opened.values():
+            for each in opened:
                 stack.callback(each.plane.close)
                 stack.callback(each.server.close)
 
@@ -145,21 +154,22 @@ class Emulator:
     # -- opening -----------------------------------------------------------------------------------------------------
 
     def _open_all(self, wanted: Sequence[str], *, needs_all: bool) -> None:
-        futures = {name: self._opener.submit(self._open, name) for name in wanted}
-        opened, errors = {}, {}
-        for name, future in futures.items():
+        for name in wanted:
+            self._opening[name] = self._opener.submit(self._open, name)
+        errors = {}
+        for name, future in self._opening.items():
             error = future.exception()
             if error is None:
-                opened[name] = future.result()
+                self._opened[name] = future.result()
             else:
                 errors[name] = error
-        self._opened = opened
         for error in errors.values():
-            if needs_all or not opened or not isinstance(error, MissingError):
+            if needs_all or not self._opened or not isinstance(error, MissingError):
                 raise error
         self.missing = {name: str(error) for name, error in errors.items()}
 
     def _open(self, provider: str) -> _Opened:
+        assert self._keeper
         folder = self._folder / provider
         folder.mkdir()
         site = Site(folder, self._clock, self._faults, self._start_nodes)
@@ -191,6 +201,7 @@ class Emulator:
     # -- nodes -------------------------------------------------------------------------------------------------------
 
     def _start_nodes(self, plans: Sequence[NodePlan]) -> Nodes:
+        assert self._keeper
         nodes = Nodes(plans, self._isolation, self._keeper.launch, self._ending.is_set)
         with self._lock:
             self._nodes = [*(each for each in self._nodes if not each.is_closed), nodes]
