@@ -23,6 +23,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudtrain.providers.azureml.snapshot import snapshot_name
 from cloudtrain.providers.base import Request as CloudRequest
+from tests.clients.azureml.answers import Fault, error
 from tests.providers.contexts import ACCOUNTS
 
 ACCOUNT = ACCOUNTS["azureml"]
@@ -61,34 +62,6 @@ _ROUTES = (
     ("GET", r"", "GetWorkspace"),
 )
 _CHANGEABLE = {"description", "tags", "displayName", "properties", "isArchived"}
-
-Fault = Callable[[Request], "Response | None"]
-"""What to answer instead; None: nothing, the connection ends."""
-
-
-def error(status: int, code: str, message: str, *inner: str, **headers: str) -> Response:
-    """An answer in ARM's envelope."""
-    nested: dict[str, Any] | None = None
-    for word in reversed(inner):
-        nested = {"code": word, "innerError": nested}
-    body = {"error": {"code": code, "message": message, "details": [], "innerError": nested}}
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Response(json.dumps(body), status, named, content_type="application/json")
-
-
-def fault(status: int, code: str = "ServiceUnavailable", message: str = "later", **headers: str) -> Fault:
-    """An answer that has nothing to do with what was asked."""
-    return lambda _: error(status, code, message, **headers)
-
-
-def lost(_: Request) -> None:
-    """No answer: the connection ends."""
-
-
-def cut(_: Request) -> Response:
-    """Half an answer."""
-    begun = iter([b'{"id": "/subscr'])
-    return Response(begun, 200, {"Content-Length": "4000", "Content-Type": "application/json"})
 
 
 class _Call(NamedTuple):

@@ -15,7 +15,8 @@ from cloudtrain.providers import registry
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.written import as_yaml
 from cloudtrain.runs.state import State
-from tests.clients.azureml.service import Fault, Service, cut, error, fault, lost
+from tests.clients.azureml.answers import Fault, cut, error, fault, lost
+from tests.clients.azureml.service import Service
 from tests.providers.azureml.jobs import request as request_of
 from tests.providers.azureml.vendor import wire
 

@@ -11,7 +11,8 @@ import pytest
 
 from cloudtrain.providers import registry
 from cloudtrain.providers.port import LogLine
-from tests.clients.azureml.service import Service, fault
+from tests.clients.azureml.answers import fault
+from tests.clients.azureml.service import Service
 from tests.clients.azureml.storage import Storage
 
 STD = "user_logs/std_log"

@@ -22,8 +22,9 @@ from cloudtrain.providers.azureml.credentials import EmulatorToken
 from cloudtrain.providers.azureml.snapshot import content_hash, files_of, snapshot_name
 from cloudtrain.providers.shipping import write_code, write_spec
 from cloudtrain.providers.written import as_yaml
+from tests.clients.azureml.answers import error, fault
 from tests.clients.azureml.cutting import wire_to
-from tests.clients.azureml.service import ACCOUNT, Service, error, fault
+from tests.clients.azureml.service import ACCOUNT, Service
 from tests.clients.azureml.storage import Storage
 from tests.providers.azureml.jobs import request as request_of
 from tests.providers.azureml.vendor import load
