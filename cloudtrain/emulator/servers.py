@@ -81,7 +81,7 @@ class Server:
 def azurite(folder: Path) -> Server:
     """Blob storage, which keeps what it has in ``folder``. Raises MissingError where it is not installed."""
     folder.mkdir(parents=True, exist_ok=True)
-    program = _azurite()
+    program = azurite_program()
 
     def command(port: int) -> Sequence[str]:
         # Its API check knows no version that is newer than itself, and clients ask for theirs.
@@ -110,8 +110,11 @@ def fake_gcs_server(folder: Path, log: Path) -> Server:
 _GCS_HINT = "pip install 'cloudtrain[emulator]'"
 
 
-def _azurite() -> Sequence[str]:
-    """On PATH, or where `make` puts it. Node itself is run, not a script that runs it: it is to end with us."""
+def azurite_program() -> Sequence[str]:
+    """On PATH, or where `make` puts it. Node itself is run, not a script that runs it: it is to end with us.
+
+    Raises MissingError.
+    """
     place = Path(sys.prefix, "azurite", "node_modules", ".bin")
     found = shutil.which("azurite-blob", path=os.pathsep.join((str(place), os.environ.get("PATH", ""))))
     if found is None:

@@ -29,8 +29,9 @@ def keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
 
 
 @pytest.fixture
-def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """What stands for /tmp: empty at first, and to be empty at the end."""
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """What stands for /tmp, but for pytest itself, which has its folder: empty at first, and to be empty at the end."""
+    assert tmp_path
     with tempfile.TemporaryDirectory(prefix="ct-", dir="/tmp") as short:
         monkeypatch.setenv("TMPDIR", short)
         monkeypatch.setattr(tempfile, "tempdir", None)
