@@ -8,7 +8,7 @@ import pytest
 
 # They start nodes and ranks of their own, which share the machine: one after the other. With ``pytest -n 2 --dist
 # loadgroup`` all that only computes runs beside them.
-_WITH_PROCESSES = ("local", "entrypoints", "emulator", "clients", "conformance", "runs", "test_wheel.py")
+_WITH_PROCESSES = ("local", "entrypoints", "emulator", "conformance", "runs", "test_wheel.py")
 _TESTS = Path(__file__).parent
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import bisect
+import itertools
 import json
 import threading
 import time
@@ -108,12 +109,13 @@ class EntryLog:
             return Page([], _token(place, was_empty=True))
         wanted = filters.parse(filter_)
         newest_first = order.endswith("desc")
-        found = [
+        matching = (
             entry
             for entry in self._candidates(wanted, place, newest_first)
             if entry.content["resource"]["labels"]["project_id"] in projects and wanted.matches(entry.lookup)
-        ]
+        )
         size = size or _DEFAULT_ENTRIES
+        found = list(itertools.islice(matching, size + 1))
         page = found[:size]
         more = _token(page[-1].place, was_empty=False) if len(found) > size else ""
         return Page([entry.content for entry in page], more)
