@@ -32,6 +32,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "stop": ("cloudtrain.cli.stop", "Ask for a run's end."),
     "resume": ("cloudtrain.cli.resume", "Go on with a run that has ended, from its last checkpoint."),
     "download": ("cloudtrain.cli.download", "Bring what a run has left: model, outputs, metrics."),
+    "doctor": ("cloudtrain.cli.doctor", "Say what is set up here, what is missing, and what to do next."),
     "emulate": ("cloudtrain.cli.emulate", "Run a command with the clouds emulated on this machine."),
 }
 

@@ -48,6 +48,7 @@ OPTIONS = {
     "logs": {"run", "--follow", "--rank", "--node", "--since", "--json"},
     "stop": {"run", "--wait", "--json"},
     "resume": {"run", "--follow", "--ranks", "--quiet", "--json"},
+    "doctor": {"--provider", "--set", "--json"},
     "emulate": {"cmd", "--provider", "--speed", "--faults", "--isolation"},
     "download": {"run", "--to", "--only", "--force", "--json"},
 }  # fmt: skip

@@ -5,6 +5,7 @@ What the service does inside must not fail, or be counted, as a user's call is.
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Mapping
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 ACCESS_KEY = "AKIACLOUDTRAINEMULATE"
 SECRET_KEY = "cloudtrain-emulator"
 _CONNECTIONS = 32
+_TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+}
 
 
 class Clients:
@@ -30,6 +35,7 @@ class Clients:
     def __init__(self, services: Services, region: str) -> None:
         """Raises MissingError without boto3."""
         self._session = _session()
+        self._account = services.account
         self._server = Server(_Within(services), Faults.none(), "sagemaker inside")
         self._logs: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -41,6 +47,15 @@ class Clients:
             if region not in self._logs:
                 self._logs[region] = self._client("logs", region)
             return self._logs[region]
+
+    def make_role(self, arn: str) -> None:
+        """A role that SageMaker may assume. One of another account than the emulator's is somebody else's business."""
+        number, name = arn.split(":")[4], arn.rpartition("/")[2]
+        if number != self._account:
+            return
+        iam = self._client("iam", "us-east-1")
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(_TRUST))
+        iam.close()
 
     def close(self) -> None:
         """End the connections, and the server."""

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
+from werkzeug.wrappers import Response
+
 from cloudtrain.emulator.sagemaker import reach
 from cloudtrain.emulator.sagemaker.api import SERVICE, TARGET, Api, as_json
 from cloudtrain.emulator.sagemaker.clients import Clients
@@ -77,7 +79,10 @@ class SageMakerPlane:
         """As the service words it that the last call of this thread was for."""
         service = getattr(self._asked, "service", "")
         codes = _CODES["busy" if code == "error" and status == 503 else code]
-        code = codes.get(service) or codes[""]
+        return self._worded(codes.get(service) or codes[""], message)
+
+    def _worded(self, code: str, message: str) -> tuple[bytes, Mapping[str, str]]:
+        service = getattr(self._asked, "service", "")
         if service not in _WITH_XML:
             return as_json(code, message)
         error = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
@@ -93,6 +98,7 @@ class SageMakerPlane:
         self._verbs = Verbs(world)
         self._api = Api(self._verbs)
         self._make_bucket(region, self._settings["bucket"])
+        self._clients.make_role(self._settings["role"])
         return {**reach.for_clients(url, region, self._site.folder), **self._completing}
 
     def close(self) -> None:
@@ -113,4 +119,8 @@ class SageMakerPlane:
 
     def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         is_ours = environ.get(TARGET, "").startswith(SERVICE) and self._api
-        return (self._api if is_ours and self._api else self._rest)(environ, start_response)
+        try:
+            return (self._api if is_ours and self._api else self._rest)(environ, start_response)
+        except NotImplementedError as error:  # moto's word for a call that it does not have
+            body, headers = self._worded("UnknownOperationException", f"not emulated: {error}")
+            return Response(body, 400, headers)(environ, start_response)

@@ -37,8 +37,8 @@ def pause(number: int) -> float:
 class Patience(RetryPolicy[Any, Any]):
     """azure-core's retries with jitter, a bound on what a server may ask for, and one for a token that has expired."""
 
-    def __init__(self) -> None:
-        super().__init__(retry_total=TRIES, retry_status=TRIES, retry_connect=3, retry_read=5)
+    def __init__(self, tries: int = TRIES) -> None:
+        super().__init__(retry_total=tries, retry_status=tries, retry_connect=min(3, tries), retry_read=min(5, tries))
 
     def configure_retries(self, options: dict[str, Any]) -> dict[str, Any]:
         """See azure-core."""
@@ -64,10 +64,18 @@ class Patience(RetryPolicy[Any, Any]):
 class Caller:
     """Makes calls, with a bearer token if there is a credential. For one thread at a time."""
 
-    def __init__(self, credential: Any = None, scope: str = "") -> None:
-        token = [BearerTokenCredentialPolicy(credential, scope)] if credential else []
-        transport = RequestsTransport(connection_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS)
-        self._pipeline: Pipeline[Any, Any] = Pipeline(transport, [UserAgentPolicy("cloudtrain"), Patience(), *token])
+    def __init__(
+        self,
+        credential: Any = None,
+        scope: str = "",
+        patience: Patience | None = None,
+        seconds: tuple[float, float] = (CONNECT_SECONDS, READ_SECONDS),
+    ) -> None:
+        """``seconds``: to connect, and to hear something."""
+        token: list[Any] = [BearerTokenCredentialPolicy(credential, scope)] if credential else []
+        transport = RequestsTransport(connection_timeout=seconds[0], read_timeout=seconds[1])
+        policies: list[Any] = [UserAgentPolicy("cloudtrain"), patience or Patience(), *token]
+        self._pipeline: Pipeline[Any, Any] = Pipeline(transport, policies)
 
     def json(self, method: str, url: str, doing: str, *, body: Any = None, params: Mapping[str, str] = {}) -> Any:
         """The answer, {} for an empty one; None where the service knows no such thing (404).

@@ -29,7 +29,7 @@ _MIB = 1 << 20
 _BLOCK = 4 * _MIB
 _DATASTORE = r"azureml://(?:[^?]*/)?datastores/(?P<store>[^/?]+)/paths/(?P<path>[^?]*)"
 """Short as we write it, or with subscription, group and workspace before, as the service may give it back."""
-_KINDS = ("AzureBlob", "AzureDataLakeGen2")
+KINDS = ("AzureBlob", "AzureDataLakeGen2")
 """Datastores whose files a blob client reads; the second is read as blobs, too, under its other address."""
 
 
@@ -114,7 +114,7 @@ class Store:
         kind = text(said, "datastoreType")
         if found is None:
             raise RefusedError(f"there is no datastore {shown(name)} in workspace {self._workspace.name}")
-        if kind not in _KINDS:
+        if kind not in KINDS:
             raise RefusedError(
                 f"datastore {name} is of the kind {shown(kind)}, which cloudtrain cannot read",
                 hint="Fetch the files by hand, or have the job write to a blob datastore.",

@@ -5,7 +5,7 @@ Paths and API versions are those of azure-ai-ml 1.35.2, each traced from the cal
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -24,17 +24,39 @@ _SECRETS = {"expirableSecret": True, "expireAfterHours": 1}
 class Workspace:
     """The calls. Answers are the service's JSON; None is: there is no such thing."""
 
-    def __init__(self, account: Mapping[str, str], endpoints: Endpoints, credential: Any) -> None:
+    def __init__(
+        self,
+        account: Mapping[str, str],
+        endpoints: Endpoints,
+        credential: Any,
+        caller: Callable[..., Caller] = Caller,
+    ) -> None:
+        """``caller``: makes what calls, of a credential and a scope."""
+        self._subscription = account["subscription"]
         self.name = account["workspace"]
         self.path = (
             f"/subscriptions/{account['subscription']}/resourceGroups/{account['resource_group']}"
             f"/providers/Microsoft.MachineLearningServices/workspaces/{account['workspace']}"
         )
-        self.files = Caller()
+        self.files = caller()
         """For addresses that hold the right to use them."""
         self._arm = endpoints.arm
-        self._caller = Caller(credential, endpoints.scope)
+        self._caller = caller(credential, endpoints.scope)
         self._history = ""
+
+    def about(self) -> Any:
+        """The workspace itself."""
+        return self._call("GET", "", _WORKSPACES, f"look at workspace {self.name}")
+
+    def compute(self, name: str) -> Any:
+        """A cluster."""
+        return self._call("GET", f"/computes/{_step(name)}", _WORKSPACES, f"look at compute {name}")
+
+    def usages(self, location: str) -> Any:
+        """Quotas of the subscription in a region, and what is used of them."""
+        provider = f"/subscriptions/{self._subscription}/providers/Microsoft.MachineLearningServices"
+        url = f"{self._arm}{provider}/locations/{_step(location)}/usages"
+        return self._caller.json("GET", url, "look at quotas", params={"api-version": _WORKSPACES})
 
     def job(self, name: str) -> Any:
         """A job."""
@@ -96,7 +118,7 @@ class Workspace:
         """Of the region's run history, which the workspace names by way of a list of addresses."""
         if not self._history:
             doing = f"look at workspace {self.name}"
-            workspace = self._call("GET", "", _WORKSPACES, doing)
+            workspace = self.about()
             if workspace is None:
                 raise RefusedError(f"there is no workspace {self.name}, or it is not shown to you", cause="permission")
             known = self.files.json("GET", text(workspace, "properties", "discoveryUrl"), doing)

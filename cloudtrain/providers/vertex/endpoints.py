@@ -36,11 +36,14 @@ _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 class Endpoints:
     """Makes the clients of one account. Raises MissingError for packages and credentials that are not there."""
 
-    def __init__(self, project: str, region: str, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, project: str, region: str, environ: Mapping[str, str] = os.environ, credentials: Any = None
+    ) -> None:
+        """``credentials``: those that have been found already."""
         self._project = project
         self._region = region
         self._environ = environ
-        self._found: Any = None
+        self._found = credentials
 
     @property
     def vertex(self) -> str:
