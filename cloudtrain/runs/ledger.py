@@ -47,13 +47,14 @@ CREATE INDEX runs_by_name ON runs(name, created);
 CREATE INDEX runs_by_provider ON runs(provider, created);
 CREATE INDEX runs_by_project ON runs(project, created);
 CREATE INDEX runs_by_family ON runs(family);
-CREATE INDEX runs_by_native ON runs(provider, native_id);
 CREATE TABLE attempts(
   run_id TEXT NOT NULL, attempt INTEGER NOT NULL, native_name TEXT NOT NULL, native_id TEXT NOT NULL,
   state TEXT NOT NULL, vendor_state TEXT NOT NULL, reason TEXT NOT NULL, cause TEXT NOT NULL,
   created REAL NOT NULL, started REAL, ended REAL, request TEXT NOT NULL,
   PRIMARY KEY(run_id, attempt)
 );
+CREATE INDEX attempts_by_id ON attempts(native_id);
+CREATE INDEX attempts_by_name ON attempts(native_name);
 """
 
 
@@ -141,7 +142,8 @@ class Ledger:
             )
 
     def record(self, run_id: str, seen: Description) -> None:
-        """Keep what the provider has said of an attempt. One that has not been begun here is passed over."""
+        """Keep what the provider has said of an attempt. One that has not been begun here is passed over, and so is
+        what was asked before the end of an attempt, and comes here after it."""
         changes = {
             "native_id": seen.native_id,
             "state": seen.state.value,
@@ -151,31 +153,43 @@ class Ledger:
             "started": seen.started,
             "ended": seen.ended,
         }
-        self._update(run_id, seen.attempt, changes, {"url": seen.url, **({"nodes": seen.nodes} if seen.nodes else {})})
+        further = {"url": seen.url, **({"nodes": seen.nodes} if seen.nodes else {})}
+        self._update(run_id, seen.attempt, changes, further, going_on="" if seen.state.is_final else seen.native_id)
 
     def fail(self, run_id: str, attempt: int, reason: str, cause: str) -> None:
         """Keep that an attempt was refused and has never begun."""
         changes = {"state": State.FAILED.value, "reason": reason, "cause": cause, "ended": time.time()}
         self._update(run_id, attempt, changes, {})
 
-    def _update(self, run_id: str, attempt: int, changes: Mapping[str, Any], further: Mapping[str, Any]) -> None:
+    def _update(
+        self, run_id: str, attempt: int, changes: Mapping[str, Any], further: Mapping[str, Any], going_on: str = ""
+    ) -> None:
+        """``going_on``: the native id of an attempt that went on when it was seen."""
         with self._writing():
-            self._set("attempts", changes, run_id, attempt)
-            self._set("runs", {**changes, **further}, run_id, attempt)  # nothing, if a newer attempt is there
+            self._set("attempts", changes, run_id, attempt, going_on)
+            self._set("runs", {**changes, **further}, run_id, attempt, going_on)  # nothing, if a newer attempt is there
 
-    def _set(self, table: str, changes: Mapping[str, Any], run_id: str, attempt: int) -> None:
+    def _set(self, table: str, changes: Mapping[str, Any], run_id: str, attempt: int, going_on: str) -> None:
         assigned = ",".join(f"{name}=?" for name in changes)
-        where = "WHERE run_id=? AND attempt=?"
-        self._db.execute(f"UPDATE {table} SET {assigned} {where}", (*changes.values(), run_id, attempt))
+        where, values = "WHERE run_id=? AND attempt=?", [*changes.values(), run_id, attempt]
+        if going_on:
+            where += f" AND NOT (native_id=? AND state IN ({_OVER}))"
+            values.append(going_on)
+        self._db.execute(f"UPDATE {table} SET {assigned} {where}", values)
 
     def entry(self, run_id: str) -> Entry | None:
         """The run of that id."""
         return next(self._entries("WHERE run_id=?", run_id), None)
 
     def by_native(self, provider: str, native_id: str) -> Entry | None:
-        """The run one of whose attempts the provider knows by that name."""
-        where = "WHERE provider=? AND run_id IN (SELECT run_id FROM attempts WHERE native_id=? OR native_name=?)"
-        return next(self._entries(where, provider, native_id, native_id), None)
+        """The run one of whose attempts the provider knows by that name, as it stood at that attempt."""
+        where = "WHERE provider=? AND (attempts.native_id=? OR attempts.native_name=?)"
+        return next(self._entries(where, provider, native_id, native_id, each_attempt=True), None)
+
+    def newest_created(self, run_id: str) -> Entry | None:
+        """The run as it stands at the newest of its attempts that the provider has been heard to have."""
+        where = "WHERE run_id=? AND attempts.native_id<>'' ORDER BY attempts.attempt DESC LIMIT 1"
+        return next(self._entries(where, run_id, each_attempt=True), None)
 
     def beginning_with(self, text: str, limit: int = 10) -> list[Entry]:
         """Runs whose ids begin so, the newest first."""
@@ -215,9 +229,11 @@ class Ledger:
         loaded: dict[str, Any] | None = json.loads(row[0]) if row else None
         return loaded
 
-    def _entries(self, where: str, *values: object) -> Iterator[Entry]:
+    def _entries(self, where: str, *values: object, each_attempt: bool = False) -> Iterator[Entry]:
+        """Each run as it stands, or as it stood at each of its attempts."""
+        chosen = _EACH_ATTEMPT if each_attempt else f"SELECT {','.join(_COLUMNS)} FROM runs"
         with _told(Path(FILE)):
-            yield from map(_entry, self._db.execute(f"SELECT {','.join(_COLUMNS)} FROM runs {where}", values))
+            yield from map(_entry, self._db.execute(f"{chosen} {where}", values))
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -237,6 +253,11 @@ _ATTEMPT = frozenset(
     {"run_id", "attempt", "native_name", "native_id", "state", "vendor_state", "reason", "cause", "created", "started",
      "ended"}
 )  # fmt: skip
+_EACH_ATTEMPT = (
+    f"SELECT {','.join(f'attempts.{name}' if name in _ATTEMPT else f'runs.{name}' for name in _COLUMNS)} "
+    "FROM attempts JOIN runs USING(run_id)"
+)
+_OVER = ",".join(f"'{state.value}'" for state in State if state.is_final)
 
 
 def _connected(file: Path, patience: float) -> sqlite3.Connection:

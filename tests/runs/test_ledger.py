@@ -60,15 +60,35 @@ def test_a_further_attempt_leaves_the_first_one_findable(tmp_path: Path) -> None
     with Ledger.open(tmp_path / "runs") as ledger:
         ledger.begin(entry(1), {}, {"job": "name: digits\n"})
         ledger.record("digits-0000000001", seen(1, State.PREEMPTED))
+        first = ledger.entry("digits-0000000001")
         second = entry(1, attempt=2, native_name="digits-0000000001-a2")
         ledger.begin(second, {"native": "second"})
         assert ledger.entry("digits-0000000001") == second
-        ledger.record("digits-0000000001", seen(1, State.STOPPED))  # somebody looked at the first one late
+        ledger.record("digits-0000000001", seen(1, State.PREEMPTED))  # somebody looked at the first one late
         assert ledger.entry("digits-0000000001") == second
-        assert ledger.by_native("sagemaker", "digits-0000000001-a1") == second
+        assert ledger.by_native("sagemaker", "digits-0000000001-a1") == first
+        assert ledger.by_native("sagemaker", "digits-0000000001-a2") == second
+        assert ledger.newest_created("digits-0000000001") == first  # of the second one nothing has been heard
         assert ledger.request("digits-0000000001", 1) == {}
         assert ledger.request("digits-0000000001", 2) == {"native": "second"}
         assert ledger.plan("digits-0000000001") == {"job": "name: digits\n"}
+
+
+def test_an_end_that_was_seen_stays(tmp_path: Path) -> None:
+    """Two look at a run: the answer that was asked for first may be kept last."""
+    with Ledger.open(tmp_path / "runs") as ledger:
+        ledger.begin(entry(1), {})
+        ledger.fail("digits-0000000001", 1, "no quota", "quota")
+        for state, kept in ((State.RUNNING, "RUNNING"), (State.SUCCEEDED, "SUCCEEDED"), (State.RUNNING, "SUCCEEDED")):
+            ledger.record("digits-0000000001", seen(1, state))  # what was refused, and was there all the same, goes on
+            found = ledger.entry("digits-0000000001")
+            assert found
+            assert found.state.value == kept
+            assert ledger.by_native("sagemaker", "digits-0000000001-a1") == found
+        ledger.record("digits-0000000001", seen(1, State.SUCCEEDED, ended=9.0))
+        found = ledger.entry("digits-0000000001")
+        assert found
+        assert found.ended == 9.0
 
 
 def test_listing(tmp_path: Path) -> None:
