@@ -35,6 +35,7 @@ from cloudtrain.spec.fields import (
     Whole,
     absent,
     for_provider,
+    providers_for,
 )
 from cloudtrain.spec.flaws import flaw, kind, problems_of, wrong
 from cloudtrain.spec.native import Native
@@ -79,9 +80,10 @@ class _Clouds(Named):
     """Providers that have a native request."""
 
     def refused(self, name: str) -> str | None:
-        if name in CLOUDS:
+        known = [provider for provider in providers_for([name]) if provider != "local"]
+        if name in known:
             return None
-        return f"unknown provider{did_you_mean(name, CLOUDS) or '; known here: ' + ', '.join(CLOUDS)}"
+        return f"unknown provider{did_you_mean(name, known) or '; known here: ' + ', '.join(known)}"
 
     def names(self) -> dict[str, Any]:
         return {"enum": list(CLOUDS)}

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from cloudtrain import plugins
 from cloudtrain.errors import SpecError, did_you_mean
 from cloudtrain.spec.problems import shown
 
@@ -80,17 +81,40 @@ KEYS: Mapping[str, Mapping[str, Key]] = {
     },
     "local": {},
 }  # fmt: skip
+"""Those of our own providers."""
+
+
+def keys_of(provider: str) -> Mapping[str, Key]:
+    """The settings that a provider has. Raises MissingError for a package that does not declare them well."""
+    if provider in KEYS:
+        return KEYS[provider]
+    keys = plugins.value(provider, "account", "KEYS")
+    if not isinstance(keys, Mapping) or not all(_is_key(name, key) for name, key in keys.items()):
+        raise plugins.broken(provider, "account.KEYS must map names (a-z 0-9 _) to cloudtrain.settings.Key")
+    return keys
+
+
+def _is_key(name: object, key: object) -> bool:
+    return isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", name) is not None and isinstance(key, Key)
+
+
+def _is_section(name: str) -> bool:
+    return name in KEYS or plugins.knows(name)
+
+
+def _sections() -> tuple[str, ...]:
+    return (*KEYS, *plugins.names())
 
 
 class Settings(Mapping[str, str]):
-    """The settings of one provider, every key of ``KEYS`` present; ``""`` is: not set.
+    """The settings of one provider, every key of ``keys_of`` present; ``""`` is: not set.
 
     ``missing`` names the needed ones that nobody gave: a placeholder stands for each.
     """
 
     def __init__(self, provider: str, values: Mapping[str, str]) -> None:
         """Raises SpecError for an unknown key or an ill-formed value."""
-        keys = KEYS[provider]
+        keys = keys_of(provider)
         for name, value in values.items():
             _check(provider, name, value, f"{provider}.{name}")
         self.provider = provider
@@ -121,7 +145,7 @@ def settings_for(
     Raises SpecError, naming the file, variable or option, for what is unknown or ill-formed.
     """
     file = find_file(folder)
-    values = dict(_from_file(file).get(provider, {})) if file else {}
+    values = dict(_from_file(file, provider).get(provider, {})) if file else {}
     values.update(_from_environment(provider, os.environ if environ is None else environ))
     values.update(_given(provider, given or {}))
     return Settings(provider, values)
@@ -139,8 +163,9 @@ def _given(provider: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]
         text = str(said)
         section, dot, name = text.rpartition(".")
         where = f"--set {text if name.isidentifier() and len(text) < 60 else shown(said)}"
-        if dot and section not in KEYS:
-            raise SpecError(f"{where}: unknown section{did_you_mean(section, KEYS) or '; known: ' + ', '.join(KEYS)}")
+        if dot and not _is_section(section):
+            known = _sections()
+            raise SpecError(f"{where}: unknown section{did_you_mean(section, known) or '; known: ' + ', '.join(known)}")
         _check(section or provider, name, value, where)
         if section in ("", provider):
             yield name, value
@@ -156,16 +181,21 @@ def _from_environment(provider: str, environ: Mapping[str, str]) -> Iterator[tup
             yield name, value
 
 
-def _from_file(file: Path) -> dict[str, dict[str, str]]:
-    """Section -> key -> text. Lists (of subnets) become text with commas."""
+def _from_file(file: Path, provider: str) -> dict[str, dict[str, str]]:
+    """Section -> key -> text. Lists (of subnets) become text with commas.
+
+    A section of another package's provider is read for that one alone: its package need not be loaded for others.
+    """
     sections: dict[str, dict[str, str]] = {}
     for section, content in _read(file).items():
-        if section not in KEYS:
-            known = ", ".join(KEYS)
-            raise SpecError(f"{file}: unknown section [{section}]{did_you_mean(section, KEYS) or f'; known: {known}'}")
+        if not _is_section(section):
+            known = _sections()
+            near = did_you_mean(section, known) or f"; known: {', '.join(known)}"
+            raise SpecError(f"{file}: unknown section [{section}]{near}")
         if not isinstance(content, dict):
             raise SpecError(f"{file}: {section} must be a section, [{section}]")
-        sections[section] = {name: _text(file, section, name, value) for name, value in content.items()}
+        if section in KEYS or section == provider:
+            sections[section] = {name: _text(file, section, name, value) for name, value in content.items()}
     return sections
 
 
@@ -200,7 +230,7 @@ def _text(file: Path, section: str, name: str, value: object) -> str:
         value = ",".join(value)
     if not isinstance(value, str):
         raise SpecError(f"{file}: {section}.{name} must be text, not {_kind(value)}")
-    if value or name not in KEYS[section]:
+    if value or name not in keys_of(section):
         _check(section, name, value, f"{file}: {section}.{name}")
     return value
 
@@ -211,7 +241,7 @@ def _kind(value: object) -> str:
 
 
 def _check(provider: str, name: object, value: object, where: str) -> None:
-    keys = KEYS[provider]
+    keys = keys_of(provider)
     if name not in keys:
         near = did_you_mean(str(name), keys)
         raise SpecError(f"{where}: unknown setting{near or '; known: ' + ', '.join(keys)}")

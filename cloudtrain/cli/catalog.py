@@ -162,7 +162,7 @@ def _known(name: str | None) -> str | None:
     if name is not None:
         from cloudtrain.providers.registry import known
 
-        known(name)
+        known(name, ours=True)
     return name
 
 

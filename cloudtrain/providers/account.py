@@ -6,20 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cloudtrain.errors import MissingError
+from cloudtrain.providers import registry
 from cloudtrain.settings import Settings, settings_for
-
-_OF_ACCOUNT: Mapping[str, tuple[str, ...]] = {
-    "sagemaker": ("region",),
-    "vertex": ("project", "region"),
-    "azureml": ("subscription", "resource_group", "workspace"),
-}
-"""Provider -> the settings that ``Request.account`` holds."""
 
 
 def account_of(provider: str, folder: Path, given: Mapping[str, str] | None = None) -> dict[str, str]:
     """The account for a project in ``folder``. Raises MissingError for a setting that nobody gave."""
     settings = settings_for(provider, folder, given=given)
-    names = _OF_ACCOUNT[provider]
+    names: tuple[str, ...] = registry.declared_by(provider, "account", "ACCOUNT")
     require(settings, names)
     return {name: settings[name] for name in names}
 

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.spec.fields import Provider
 
-GRACE_SECONDS = {"sagemaker": 110.0, "vertex": 25.0, "azureml": 25.0}
-"""From SIGTERM to SIGKILL for the workers. SageMaker gives 120 s, some of them needed for the last upload; the others
-promise nothing, so the workers are to be done within what a container usually gets."""
+GRACE_SECONDS = 25.0
+"""From SIGTERM to SIGKILL for the workers, within what a container usually gets; most services promise nothing."""
+_GRACE_SECONDS = {"sagemaker": 110.0}
+"""Where a service promises more: SageMaker gives 120 s, some of them needed for the last upload."""
 START_TIMEOUT_SECONDS = 1800.0
 """For all nodes to connect: clouds start them minutes apart (Google's own recipes wait for tens of minutes)."""
 
@@ -40,7 +41,7 @@ def launch_spec(job: Job, context: Context, *, channels: Mapping[str, Mapping[st
         "framework": job.framework,
         "nodes": job.resources.nodes,
         "processes_per_node": job.processes,
-        "grace": GRACE_SECONDS[context.settings.provider],
+        "grace": _GRACE_SECONDS.get(context.settings.provider, GRACE_SECONDS),
         "start_timeout": START_TIMEOUT_SECONDS,
     }
     if job.environment.requirements:

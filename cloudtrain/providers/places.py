@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from cloudtrain.providers import registry
 from cloudtrain.providers.base import at_value
 from cloudtrain.spec.fields import for_provider
 from cloudtrain.spec.problems import shown
@@ -32,16 +33,10 @@ class Places(NamedTuple):
         return f"{self.run}spec/"
 
 
-_STORES: Mapping[str, str] = {
-    "sagemaker": "s3://{bucket}/{prefix}",
-    "vertex": "gs://{bucket}/{prefix}",
-    "azureml": "azureml://datastores/{datastore}/paths/{prefix}",
-}
-
-
 def store_of(settings: Settings) -> str:
     """URI of the folder under which cloudtrain keeps all in an account, with no slash at its end."""
-    return _STORES[settings.provider].format_map(settings)
+    store: str = registry.declared_by(settings.provider, "account", "STORE")
+    return store.format_map(settings)
 
 
 def places_of(job: Job, context: Context) -> Places:

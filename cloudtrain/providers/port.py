@@ -167,3 +167,7 @@ class Client(Protocol):
     def native_id(self, text: str) -> str:
         """The id that a user means by ``sagemaker:TEXT``: a job's name, its number, its ARN, its resource name.
         SpecError if it can be none."""
+
+
+PROMISED = ("poll_seconds", "settle_seconds", *(name for name in vars(Client) if not name.startswith("_")))
+"""What a client must have."""

@@ -6,25 +6,31 @@ check.py          check(native) -> NativeCheck: the vendor's schema, and the rul
 export.py         export(request) -> Export: the same job for the vendor's own command line
 contract.py       node_contract(request, node) -> NodeContract: what a node finds there
 client.py         connect(account) -> Client: the port to the service, see port.py
+account.py        STORE and ACCOUNT: what of the settings says where files lie and whom a call is for
+
+Providers of other packages (``cloudtrain.plugins``) have the same modules, and their settings in account.py, KEYS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from cloudtrain import plugins
 from cloudtrain.catalog.tables import CLOUDS
 from cloudtrain.errors import SpecError, did_you_mean
-from cloudtrain.providers.base import NativeCheck
+from cloudtrain.providers.base import Capability, Export, NativeCheck, NodeContract, Request
 from cloudtrain.providers.features import client_notes, in_order, shared_notes
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
-    from cloudtrain.providers.base import Capability, Context, Export, NodeContract, Request
+    from cloudtrain.providers.base import Context
     from cloudtrain.providers.port import Client
     from cloudtrain.spec.fields import Provider
+
+T = TypeVar("T")
 
 NAMES = CLOUDS
 EXTRAS: Mapping[str, str] = {name: f"pip install 'cloudtrain[{name}]'" for name in NAMES}
@@ -36,54 +42,100 @@ _MODULES_OF_LOCAL = {"translate": "request", "client": "port"}
 """There the usual names are those of the simulated nodes' own modules."""
 
 
-def known(name: str, *, local: bool = False) -> Provider:
-    """``name``, if it is a provider's; ``local`` counts as one if asked. Raises SpecError."""
+def known(name: str, *, local: bool = False, ours: bool = False) -> Provider:
+    """``name``, if it is a provider's; ``local`` counts as one if asked, with ``ours`` none of another package does.
+
+    Raises SpecError.
+    """
     names = (*NAMES, LOCAL) if local else NAMES
-    if name not in names:
-        raise SpecError(
-            f"unknown provider {shown(name)}{did_you_mean(str(name), names) or '; known: ' + ', '.join(names)}"
-        )
-    return cast("Provider", name)
+    if name in names or (not ours and isinstance(name, str) and plugins.knows(name)):
+        return cast("Provider", name)
+    if not ours:
+        names = (*names, *plugins.names())
+    raise SpecError(f"unknown provider {shown(name)}{did_you_mean(str(name), names) or '; known: ' + ', '.join(names)}")
+
+
+def every() -> Iterator[str]:
+    """The clouds, ours first; looks for those of other packages only when ours have been taken."""
+    yield from NAMES
+    yield from plugins.names()
 
 
 def translate(job: Job, context: Context) -> Request:
     """The request for the provider that the settings are of. Raises JobFileError with all that it refuses."""
     provider = known(context.settings.provider, local=True)
-    request = cast("Request", _module(provider, "translate").translate(job, context))
+    request = _made(Request, provider, "translate", "translate", job, context)
     if provider == LOCAL:
         return request
+    if provider not in NAMES:
+        _refuse_misnamed(request, context)
     notes = (*shared_notes(job, provider), *client_notes(job, provider, capabilities(provider)))
     return request._replace(notes=(*request.notes, *notes))
 
 
 def capabilities(provider: str) -> tuple[Capability, ...]:
     """What becomes of every field of the job file, in its order."""
-    return in_order(_module(provider, "capabilities").CAPABILITIES)
+    declared = declared_by(provider, "capabilities", "CAPABILITIES")
+    if known(provider) in NAMES:
+        return in_order(declared)
+    with plugins.guarded(provider, "its CAPABILITIES are none"):
+        return in_order(declared)
 
 
 def check(provider: str, native: Mapping[str, Any]) -> NativeCheck:
     """What the service would refuse in a native request, as far as it can be known offline."""
     if provider == LOCAL:
         return NativeCheck(())
-    return cast("NativeCheck", _module(provider, "check").check(native))
+    return _made(NativeCheck, provider, "check", "check", native)
 
 
 def export(request: Request) -> Export:
     """Files and commands that submit the same job without cloudtrain."""
-    return cast("Export", _module(request.provider, "export").export(request))
+    return _made(Export, request.provider, "export", "export", request)
 
 
 def node_contract(request: Request, node: int) -> NodeContract:
     """What node ``node`` finds in its container."""
-    return cast("NodeContract", _module(request.provider, "contract").node_contract(request, node))
+    return _made(NodeContract, request.provider, "contract", "node_contract", request, node)
 
 
 def connect(provider: str, account: Mapping[str, str]) -> Client:
     """The port to a provider; ``account`` as in ``Request.account``. Loads the vendor's SDK. Raises MissingError."""
-    return cast("Client", _module(provider, "client").connect(account))
+    made = _called(provider, "client", "connect", account)
+    if provider in (*NAMES, LOCAL):
+        return cast("Client", made)
+    from cloudtrain.providers.port import PROMISED
+
+    return cast("Client", plugins.GuardedClient(provider, made, PROMISED))
 
 
-def _module(provider: str, name: str) -> Any:
+def declared_by(provider: str, module: str, name: str) -> Any:
+    """What the provider's module holds under that name."""
+    if known(provider, local=True) not in (*NAMES, LOCAL):
+        return plugins.value(provider, module, name)
     if provider == LOCAL:
-        name = _MODULES_OF_LOCAL[name]
-    return import_module(f"cloudtrain.providers.{known(provider, local=True)}.{name}")
+        module = _MODULES_OF_LOCAL[module]
+    return getattr(import_module(f"cloudtrain.providers.{provider}.{module}"), name)
+
+
+def _called(provider: str, module: str, function: str, *arguments: Any) -> Any:
+    if known(provider, local=True) not in (*NAMES, LOCAL):
+        return plugins.called(provider, module, function, *arguments)
+    return declared_by(provider, module, function)(*arguments)
+
+
+def _made(kind: type[T], provider: str, module: str, function: str, *arguments: Any) -> T:
+    """What the provider's function returns, which must be of that kind."""
+    made = _called(provider, module, function, *arguments)
+    if not isinstance(made, kind):
+        raise plugins.broken(provider, f"{function} returned {shown(made)}, not a {kind.__name__}")
+    return made
+
+
+def _refuse_misnamed(request: Request, context: Context) -> None:
+    """The ledger finds the provider and the attempt by these."""
+    provider, ending = context.settings.provider, f"-a{context.attempt}"
+    if request.provider != provider:
+        raise plugins.broken(provider, f"translate made a request for {shown(request.provider)}")
+    if not request.name.endswith(ending):
+        raise plugins.broken(provider, f"translate named the request {shown(request.name)}, which must end in {ending}")

@@ -73,7 +73,7 @@ def _in_ledger(text: str) -> Run | None:
 
 def _as_native(ledger: Ledger, text: str) -> Entry | None:
     """``digits-3f9c2b71aa-a1``: what consoles show is taken without its provider, too."""
-    return next((entry for name in registry.NAMES if (entry := ledger.by_native(name, text))), None)
+    return next((entry for name in registry.every() if (entry := ledger.by_native(name, text))), None)
 
 
 def _in_project(text: str, folder: Path) -> Run:
@@ -102,6 +102,6 @@ def _created(entry: Entry) -> Run:
     """Of a run whose submit was cut off nobody knows whether it exists: the provider is asked."""
     if entry.native_id:
         return Run.of(entry)
-    from cloudtrain.runs.submission import found_again
+    from cloudtrain.runs.resuming import found_again
 
     return found_again(entry)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, InitErrorDetails, core_schema
 
+from cloudtrain import plugins
 from cloudtrain.errors import did_you_mean
 from cloudtrain.spec.flaws import all_flaws, checked, flaw, kind, wrong
 
@@ -27,6 +28,13 @@ PROVIDERS: tuple[Provider, ...] = get_args(Provider)
 CLOUDS = tuple(name for name in PROVIDERS if name != "local")
 
 PerProvider: TypeAlias = T | Mapping[Provider, T]  # one value for all, or one for each that is named
+
+
+def providers_for(keys: Iterable[object]) -> tuple[Provider, ...]:
+    """Ours; where a key is none of them, those of other packages, too."""
+    if all(key in PROVIDERS for key in keys):
+        return PROVIDERS
+    return (*PROVIDERS, *cast("tuple[Provider, ...]", plugins.names()))
 
 
 def for_provider(value: PerProvider[T] | None, provider: Provider) -> T | None:
@@ -191,10 +199,9 @@ class ByProvider(Annotation, Generic[T]):
                 raise wrong(f"must be one value, or a mapping with the keys {', '.join(PROVIDERS)}, not {kind(value)}")
             return self.of.check(value)
         found: list[InitErrorDetails] = [] if value else [flaw((), f"is empty; give {', '.join(PROVIDERS)} a value")]
-        found += unknown_keys(value, PROVIDERS, "provider")
-        made = {
-            name: checked(self._kind(name).check, value[name], found, (name,)) for name in PROVIDERS if name in value
-        }
+        names = providers_for(value)
+        found += unknown_keys(value, names, "provider")
+        made = {name: checked(self._kind(name).check, value[name], found, (name,)) for name in names if name in value}
         if found:
             raise all_flaws(found)
         return {name: item for name, item in made.items() if item is not None}

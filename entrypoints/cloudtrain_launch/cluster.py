@@ -81,14 +81,19 @@ FIXED_FOLDERS = (
 
 RESOLVERS = {name: f"cloudtrain_launch.contracts.{name}" for name in ("azureml", "local", "sagemaker", "vertex")}
 """Provider -> the module whose ``resolve(env, spec)`` reads its contract."""
+_OTHER = "cloudtrain_launch.contracts.other"
+"""For a provider of whom only whoever starts the nodes knows more."""
 
 
 def resolve(env: Mapping[str, str], spec: LaunchSpec) -> Cluster:
     """The cluster as the environment describes it. Raises LaunchError with what is missing or wrong."""
     provider = env.get("CLOUDTRAIN_PROVIDER", "")
-    if provider not in RESOLVERS:
-        raise LaunchError(f"CLOUDTRAIN_PROVIDER is {provider!r}; this launcher knows {', '.join(sorted(RESOLVERS))}")
-    found: Cluster = import_module(RESOLVERS[provider]).resolve(env, spec)
+    if not provider or (provider not in RESOLVERS and not env.get("CLOUDTRAIN_HOSTS")):
+        raise LaunchError(
+            f"CLOUDTRAIN_PROVIDER is {provider!r}; this launcher knows {', '.join(sorted(RESOLVERS))}, and others by "
+            "their CLOUDTRAIN_HOSTS, which is not set"
+        )
+    found: Cluster = import_module(RESOLVERS.get(provider, _OTHER)).resolve(env, spec)
     if spec.nodes and spec.nodes != found.nodes:
         raise LaunchError(f"the job asks for {spec.nodes} nodes, but {found.read_from} names {found.nodes}")
     return _with_harness(found, env)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from cloudtrain.providers.azureml.account import ACCOUNT
 from cloudtrain.providers.azureml.capabilities import CAPABILITIES
 from cloudtrain.providers.azureml.compute import (
     compute_fields,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from cloudtrain.providers.machine import Machine
     from cloudtrain.spec.problems import Path
 
-ACCOUNT = ("subscription", "resource_group", "workspace")
 CODE = "code"
 """The snapshot's folder, beside the form."""
 

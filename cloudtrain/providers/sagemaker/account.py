@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from cloudtrain.settings import Settings
     from cloudtrain.spec.problems import Path
 
+ACCOUNT = ("region",)
+"""The settings that ``Request.account`` holds."""
+STORE = "s3://{bucket}/{prefix}"
+"""The folder under which cloudtrain keeps all."""
+
 _LISTS = {"subnets": ("Subnets", 16), "security_groups": ("SecurityGroupIds", 5)}
 _LONGEST_ID = 32
 _KEY = r"[a-zA-Z0-9:/_-]{1,2048}"

@@ -17,7 +17,7 @@ from cloudtrain.providers.machine import machine_for, network_choices
 from cloudtrain.providers.nodes import FINGERPRINT, launch_spec
 from cloudtrain.providers.overrides import overridden
 from cloudtrain.providers.places import places_of
-from cloudtrain.providers.sagemaker.account import account_notes, account_problems, vpc_of
+from cloudtrain.providers.sagemaker.account import ACCOUNT, account_notes, account_problems, vpc_of
 from cloudtrain.providers.sagemaker.capabilities import CAPABILITIES
 from cloudtrain.providers.sagemaker.channels import channel_notes, channel_problems, channels_of
 from cloudtrain.providers.sagemaker.environment import environment_of, environment_problems
@@ -69,7 +69,7 @@ def translate(job: Job, context: Context) -> Request:
         ships=(Shipped("code", places.code), Shipped("spec", places.spec)),
         chosen=tuple(_chosen(job, machine, image)),
         notes=tuple(_notes(job, context, machine, image)),
-        account={"region": context.settings["region"]},
+        account={name: context.settings[name] for name in ACCOUNT},
     )
 
 

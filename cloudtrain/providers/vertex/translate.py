@@ -18,6 +18,7 @@ from cloudtrain.providers.nodes import FINGERPRINT, launch_spec, launcher_channe
 from cloudtrain.providers.overrides import overridden
 from cloudtrain.providers.places import places_of
 from cloudtrain.providers.reading import text
+from cloudtrain.providers.vertex.account import ACCOUNT
 from cloudtrain.providers.vertex.capabilities import CAPABILITIES
 from cloudtrain.providers.vertex.environment import (
     PROJECT,
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from cloudtrain.providers.image import Image
     from cloudtrain.providers.places import Places
     from cloudtrain.spec.problems import Path
-
-
-ACCOUNT = ("project", "region")
 
 
 def translate(job: Job, context: Context) -> Request:

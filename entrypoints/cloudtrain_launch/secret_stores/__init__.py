@@ -14,6 +14,7 @@ from cloudtrain_launch.environ import SECRET
 from cloudtrain_launch.errors import LaunchError
 
 REFERENCE = "CLOUDTRAIN_SECRETREF_"
+_STORES = ("azureml", "sagemaker", "vertex")
 
 
 def references(env: Mapping[str, str]) -> dict[str, str]:
@@ -28,6 +29,11 @@ def read(env: Mapping[str, str], provider: str) -> dict[str, str]:
     wanted = references(env)
     if not wanted:
         return {}
+    if provider not in _STORES:
+        first = next(iter(wanted))
+        raise LaunchError(
+            f"secret {first}: no store of {provider} is known here; its value is wanted in {SECRET}{first}"
+        )
     values: dict[str, str] = import_module(f"{__name__}.{provider}").read(wanted, env)
     for name, value in values.items():
         if "\0" in value:

@@ -24,7 +24,7 @@ from tests.entrypoints.launch.nodes import Job
             "CLOUDTRAIN_PROVIDER is ''; this launcher knows azureml, local, sagemaker, vertex",
         ),
         (
-            {"CLOUDTRAIN_PROVIDER": "mars"},
+            {"CLOUDTRAIN_PROVIDER": "mars", "CLOUDTRAIN_HOSTS": None},
             "CLOUDTRAIN_PROVIDER is 'mars'; this launcher knows azureml, local, sagemaker, vertex",
         ),
         ({"CLOUDTRAIN_HOSTS": None}, "CLOUDTRAIN_HOSTS is not set"),
