@@ -4,6 +4,7 @@ translate  job and options -> what to start, as plain data (pure)
 contract   what a node finds in its environment
 client     the port: start the nodes, hear them, stop them
 host       the process that holds the nodes: loads torch once, forks each node
+node_process  what such a fork does before it is a node's launcher
 isolation  a host name and an address of its own for every node (Linux)
 devices    which GPUs each node gets
 

@@ -26,14 +26,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cloudtrain.providers.local import isolation
+from cloudtrain.providers.local import isolation, node_process
+from cloudtrain.providers.local.node_process import Plan
 from cloudtrain_launch import cluster, layout, processes
 from cloudtrain_launch.contracts import places
 from cloudtrain_launch.environ import without_foreign
 from cloudtrain_launch.errors import LaunchError
 from cloudtrain_launch.spec import LaunchSpec
 
-Plan = dict[str, Any]
 _KILL_AFTER_STOP_SECONDS = 15.0
 _LOOPBACK = "127.0.0.1"
 
@@ -133,7 +133,7 @@ class _Host:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         gc.freeze()  # the collector would touch, and so copy, every page the nodes share
         listener = None if self._network else _listen_on_loopback()
-        shell = {**without_foreign(plan["env"]), **plan["secrets"]} if not _is_sealed(plan) else {}
+        shell = {**without_foreign(plan["env"]), **plan["secrets"]} if not node_process.is_sealed(plan) else {}
         others = _others(plan, self._network, listener)
         plan["host"], plan["host_fd"] = os.getpid(), processes.own_pidfd()
         for node, env in enumerate(plan["nodes"]):
@@ -141,7 +141,8 @@ class _Host:
             processes.hold_back()
             pid = self._fork(node, plan)
             if pid == 0:
-                _become_node(plan, node, env, listener if node == 0 else None, self._network is not None, self._engine)
+                heard_at = listener if node == 0 else None
+                node_process.become(plan, node, env, heard_at, self._network is not None, self._engine)
             processes.let_in()
             self._running[pid] = node
             self.say("started", node=node, pid=pid)
@@ -231,11 +232,6 @@ def load_torch() -> None:
     import launch  # noqa: F401 - the nodes call it
 
 
-def _is_sealed(plan: Plan) -> bool:
-    """Whether the nodes are the emulator's containers, which get nothing of this process's environment."""
-    return any(container["log"] for container in plan["containers"])
-
-
 def _send_listeners(plan: Plan, network: isolation.Network) -> None:
     """One message per node, each a byte with the sockets in the order of the ports."""
     if not plan["relayed"]:
@@ -279,74 +275,3 @@ def _listen_on_loopback() -> socket.socket:
     sock.bind((_LOOPBACK, 0))
     sock.listen(128)
     return sock
-
-
-def _become_node(
-    plan: Plan, node: int, env: dict[str, str], listener: socket.socket | None, own_pids: bool, engine: str
-) -> None:
-    """In the forked child: from here on this process is node ``node``'s launcher."""
-    code = 125
-    try:
-        processes.default_signals(blocked=processes.ENDING)  # its launcher lets them in
-        os.setsid()
-        # SIGTERM, so that a node whose host is killed still stops its workers in order.
-        last_word = signal.SIGKILL if _is_sealed(plan) else signal.SIGTERM
-        processes.die_with_parent(0 if own_pids else plan["host"], last_word, plan["host_fd"])
-        keep = _outlets(plan, node, env)
-        if listener:
-            keep.add(listener.fileno())
-            env["CLOUDTRAIN_LISTEN_FD"] = str(listener.fileno())
-        processes.let_go_of_inherited(keep)
-        launch = plan["launch"]
-        if plan["containers"]:
-            launch, folder = plan["containers"][node]["launch"], plan["containers"][node]["folder"]
-            os.chdir(folder)
-        if engine == "agents":
-            for fd in keep:
-                os.set_inheritable(fd, True)
-            os.execve(sys.executable, [sys.executable, "-u", launch], env)
-        os.environ.clear()
-        os.environ.update(env)
-        if _is_sealed(plan):
-            _forget_ours(launch)
-        import launch as launcher
-
-        code = launcher.main(dict(os.environ))
-    except BaseException:  # noqa: BLE001 - a forked node must not run on as a second host
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def _outlets(plan: Plan, node: int, env: dict[str, str]) -> set[int]:
-    """Where the node's words go: the run's follower and a log, or the log alone. Returns what it must hold open."""
-    log = plan["containers"][node]["log"] if plan["containers"] else None
-    if log:
-        _redirect(Path(log))
-        return set()
-    events = socket.socket(socket.AF_UNIX)
-    events.connect(plan["events"])
-    _redirect(Path(env["CLOUDTRAIN_LOG_DIR"]) / f"node-{node}.log")
-    env["CLOUDTRAIN_EVENTS_FD"] = str(events.fileno())
-    return {events.detach()}
-
-
-def _forget_ours(launch: str) -> None:
-    """Have what is imported from now on be what came with the job, as if its launch.py had been started."""
-    ours = str(Path(sys.modules["cloudtrain_launch"].__path__[0]).parent)
-    for name in list(sys.modules):
-        if name == "launch" or name.partition(".")[0] in ("cloudtrain_launch", "cloudtrain_job"):
-            del sys.modules[name]
-    sys.path[:] = [str(Path(launch).resolve().parent), *(path for path in sys.path if path != ours)]
-
-
-def _redirect(log: Path) -> None:
-    null = os.open(os.devnull, os.O_RDONLY)
-    try:
-        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    except OSError:  # a full or read-only disk must not stop the node; the launcher says so itself
-        out = os.open(os.devnull, os.O_WRONLY)
-    for source, target in ((null, 0), (out, 1), (out, 2)):
-        os.dup2(source, target)
