@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from cloudtrain.runs.folder import RunFolder, read_json
 from cloudtrain.runs.state import State
 
 CUT_OFF = "the process that ran it ended before the run did"
+_HANDOVER_SECONDS = 1.0
 
 
 def state_of(folder: RunFolder) -> tuple[State, dict[str, Any]]:
@@ -21,11 +24,33 @@ def state_of(folder: RunFolder) -> tuple[State, dict[str, Any]]:
     """
     data = folder.read_state()
     state = _state(data)
-    if state.is_final or state is State.UNKNOWN or folder.is_followed():
+    if state.is_final or state is State.UNKNOWN or _is_followed(folder, data):
         return state, data
     data = folder.read_state()  # it may have ended between the two looks
     state = _state(data)
     return (state, data) if state.is_final else (State.FAILED, {**data, "reason": CUT_OFF})
+
+
+def _is_followed(folder: RunFolder, data: dict[str, Any]) -> bool:
+    """Whether anybody has the lock. When the run's process dies, the one that holds its nodes takes it over, so where
+    there still are nodes it is given the time to."""
+    pids = data.get("node_pids")
+    end = time.monotonic() + _HANDOVER_SECONDS
+    while not folder.is_followed():
+        if time.monotonic() > end or not any(map(_is_alive, pids if isinstance(pids, list) else ())):
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _is_alive(pid: object) -> bool:
+    if not _whole(pid):
+        return False
+    try:
+        os.kill(_whole(pid), 0)
+    except (OSError, OverflowError):  # gone, or a number that somebody else has now
+        return False
+    return True
 
 
 def describe(path: Path) -> Description:
