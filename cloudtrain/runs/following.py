@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
 from cloudtrain.errors import CloudtrainError, RefusedError, SpecError, UnreachableError
@@ -79,14 +79,17 @@ class Follower:
         *,
         run_id: str = "",
         since: float | None = None,
+        tell: Callable[[LogLine], None] | None = None,
     ) -> None:
-        """``since``: seconds since the epoch, for lines; those without a time count as later."""
+        """``since``: seconds since the epoch, for lines; those without a time count as later. ``tell`` hears of lines
+        in place of the observer."""
         self._client = client
         self._native_id = native_id
         self._observer = observer
         self._ledger = ledger
         self._run_id = run_id
         self._since = since
+        self._tell_line = tell or (lambda line: observer.line(line.node, line.rank, line.text))
         self._reader = Reader(client, native_id)
         self._poll = poll_seconds(client)
         self._state: State | None = None
@@ -97,13 +100,24 @@ class Follower:
 
     def run(self) -> Description:
         """To the end. Raises UnreachableError, or RefusedError if the provider lets nobody look any more."""
+        steps = self.steps()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                seen: Description = end.value
+                return seen
+
+    def steps(self) -> Generator[None, None, Description]:
+        """The same, for who wants to do something between two looks."""
         while True:
             seen = self._look()
             if seen is not None:
                 self._tell(seen)
             self._read()
+            yield
             if seen is not None and seen.state.is_final:
-                self._settle()
+                yield from self._settle()
                 return seen
             self._pause(self._poll)
 
@@ -135,31 +149,41 @@ class Follower:
         if changed and self._ledger:
             record(self._ledger, self._run_id or seen.run_id, seen, self._observer)
 
-    def _read(self) -> bool:
-        """The lines that are there. Logs that may not be read are no reason to stop looking at the job."""
+    def _read(self) -> bool | None:
+        """Whether there were lines; None while nobody knows. Logs that may not be read are no reason to stop looking at
+        the job."""
         if self._mute:
             return False
         try:
-            return self._reader.read(self._tell_line)
+            found = self._reader.read(self._pass_on)
         except UnreachableError as error:
             self._observer.note(f"log lines will come later: {error.message}")
+            return None
         except RefusedError as error:
             self._mute = True
             self._observer.note(f"without log lines: {error}")
-        return False
+            return False
+        self._heard = time.monotonic()
+        return found
 
-    def _tell_line(self, line: LogLine) -> None:
+    def _pass_on(self, line: LogLine) -> None:
         if self._since is None or line.time is None or line.time >= self._since:
-            self._observer.line(line.node, line.rank, line.text)
+            self._tell_line(line)
 
-    def _settle(self) -> None:
-        """Services show the last lines late: read on until nothing has come for as long as that takes."""
+    def _settle(self) -> Iterator[None]:
+        """Services show the last lines late: read on until nothing has come for as long as that takes. What cannot be
+        asked is not nothing."""
         settle = min(self._client.settle_seconds, self._poll * _SETTLE_POLLS * 10)
         quiet_since, looks = time.monotonic(), 0
         while not self._mute and (looks < _SETTLE_POLLS or time.monotonic() - quiet_since < settle):
             self._pause(min(self._poll, max(settle / _SETTLE_POLLS, 0.05)))
+            found = self._read()
+            yield
+            if found is None and time.monotonic() - self._heard > _SILENCE_SECONDS:
+                self._observer.note("the last lines may be missing")
+                return
             looks += 1
-            if self._read():
+            if found is not False:
                 quiet_since, looks = time.monotonic(), 0
 
     def _pause(self, seconds: float) -> None:

@@ -135,25 +135,20 @@ class Run:
                 yield line
 
     def _lines(self, follow: bool) -> Iterator[LogLine]:
-        from cloudtrain.runs.following import poll_seconds
+        from cloudtrain.runs.following import Follower
 
-        cursor: Cursor = {}
-        over_since: float | None = None
-        while True:
-            page = self.client.logs(self.native_id, cursor)
-            cursor = page.cursor
-            yield from page.lines
-            if not page.caught_up:
-                continue
-            if not follow:
-                return
-            if page.lines:
-                over_since = None
-            elif over_since is None and self.status().state.is_final:
-                over_since = time.monotonic()
-            elif over_since is not None and time.monotonic() - over_since > self.client.settle_seconds:
-                return
-            time.sleep(min(poll_seconds(self.client), max(self.client.settle_seconds, 0.05)))
+        if not follow:
+            cursor: Cursor = {}
+            caught_up = False
+            while not caught_up:
+                lines, cursor, caught_up = self.client.logs(self.native_id, cursor)
+                yield from lines
+            return
+        come: list[LogLine] = []
+        follower = Follower(self.client, self.native_id, Observer(), None, run_id=self._run_id, tell=come.append)
+        for _ in follower.steps():
+            yield from come
+            come.clear()
 
     def stop(self) -> None:
         """Ask a run that goes on to stop: its ranks get SIGTERM, and SIGKILL after the grace. Does not wait."""
@@ -162,7 +157,7 @@ class Run:
     def resume(self, observer: Observer | None = None) -> Run:
         """A further attempt, which goes on from the checkpoints. Raises SpecError for a run that has not ended, or
         that this machine's ledger does not know."""
-        from cloudtrain.runs.submission import resume
+        from cloudtrain.runs.resuming import resume
 
         if self.provider == LOCAL:  # it may be older than the ledger
             from cloudtrain.runs.folder import RunFolder

@@ -4,18 +4,18 @@
 
 If this process dies before ``begin`` nothing has happened. After it, the ledger has the name, and the next submit of
 the same job asks the provider for a job of that name before it sends anything: one that was created is taken up, what
-was uploaded is not sent again. The same job, code and settings have the same run id; once such a run is over, or with
-``new``, the next one is numbered: ``digits-3f9c2b71aa-2``.
+was uploaded is not sent again. On one machine a submit of a job waits for another one of it. The same job, code and
+settings have the same run id; once such a run is over, or with ``new``, the next one is numbered:
+``digits-3f9c2b71aa-2``.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cloudtrain.errors import CloudtrainError, MissingError, RefusedError, SpecError
+from cloudtrain.errors import RefusedError, SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.providers.account import require
@@ -26,10 +26,11 @@ from cloudtrain.providers.port import Client, Description, Progress, silent
 from cloudtrain.providers.shipping import bundle_of
 from cloudtrain.rendering.check import check_request
 from cloudtrain.rendering.request import context_for
+from cloudtrain.runs.alone import alone
+from cloudtrain.runs.creating import create, newest_as_sent
 from cloudtrain.runs.ledger import Entry, Ledger
 from cloudtrain.runs.observer import Observer
 from cloudtrain.runs.run import Run
-from cloudtrain.runs.state import State
 from cloudtrain.settings import Settings, settings_for
 from cloudtrain.spec.problems import JobFileError
 
@@ -105,8 +106,9 @@ def send(
     prepared: Prepared, *, new: bool = False, observer: Observer | None = None, progress: Progress = silent
 ) -> Run:
     """``submit`` for a job that has been prepared."""
-    with Ledger.open() as ledger:
-        return _Submission(prepared, ledger, observer or Observer(), progress).run(new)
+    observer = observer or Observer()
+    with Ledger.open() as ledger, alone(prepared.first.run_id, observer):
+        return _Submission(prepared, ledger, observer, progress).run(new)
 
 
 class _Submission:
@@ -119,11 +121,11 @@ class _Submission:
 
     def run(self, new: bool) -> Run:
         family = self._ledger.family(self._prepared.first.run_id)
-        for number in range(max(1, len(family)), _MOST_RUNS):
+        for number in range(_first_to_look_at(family), _MOST_RUNS):
             request = self._prepared.request(number)
             run_id = self._prepared.context(number).run_id
             entry = self._ledger.entry(run_id)
-            seen = _seen(self._client, entry, request)
+            seen = _seen(self._client, self._ledger, entry, request)
             if seen is None and not _is_over(entry):
                 return self._create(request, number, entry)
             if seen is not None and not seen.state.is_final and not new:
@@ -132,11 +134,10 @@ class _Submission:
 
     def _create(self, request: Request, number: int, entry: Entry | None) -> Run:
         run_id = self._prepared.context(number).run_id
-        if entry is None:
-            self._begin(request, number)
-        else:
+        if entry is not None:
             self._observer.note(f"going on with run {run_id}, which had not been created yet")
-        return _create(self._client, self._ledger, run_id, request, self._prepared.bundle, self._progress)
+        self._begin(request, number)  # also anew: a refusal that was kept counts no longer
+        return create(self._client, self._ledger, run_id, request, self._prepared.bundle, self._progress)
 
     def _begin(self, request: Request, number: int) -> None:
         entry = _entry_of(self._prepared, request, number)
@@ -152,76 +153,34 @@ class _Submission:
         return Run(seen.provider, seen.native_id, request.account, run_id=run_id)
 
 
-def resume(run_id: str, observer: Observer, *, progress: Progress = silent) -> Run:
-    """A further attempt of a run that has ended: the same job, code and folders, so it goes on from its checkpoints.
-
-    Raises SpecError if the run goes on, has succeeded, or is not in this machine's ledger.
-    """
-    with Ledger.open() as ledger:
-        entry, plan = ledger.entry(run_id), ledger.plan(run_id)
-        if entry is None or plan is None:
-            raise SpecError(
-                f"run {run_id} was not submitted from here, so what it was made from is not known",
-                hint="submit the job file from here; a run that is going on is found by its name",
-            )
-        client = registry.connect(entry.provider, entry.account)
-        _refuse_unfit(client, entry)
-        request = _next_request(entry, plan)
-        attempt = entry.attempt + 1
-        observer.note(f"attempt {attempt} of run {run_id}, from its checkpoints")
-        ledger.begin(_begun_again(entry, request, attempt), request._asdict())
-        return _create(client, ledger, run_id, request, None, progress)
+def _first_to_look_at(family: list[Entry]) -> int:
+    """The number of the first run that may go on; all those before it have ended."""
+    numbers = [_number_of(entry) for entry in family if not entry.state.is_final]
+    return min(numbers, default=max(1, len(family)))
 
 
-def found_again(entry: Entry) -> Run:
-    """A run whose submit was cut off, if the provider has it after all. Raises SpecError if it has not."""
-    with Ledger.open() as ledger:
-        kept = ledger.request(entry.run_id, entry.attempt)
-        client = registry.connect(entry.provider, entry.account)
-        seen = client.find(Request(**kept)) if kept and entry.state is not State.FAILED else None
-        if seen is None:
-            why = entry.reason or "its submit was cut off"
-            raise SpecError(f"run {entry.run_id} was never created: {why}", hint="submit the job again")
-        ledger.record(entry.run_id, seen)
-    return Run(entry.provider, seen.native_id, entry.account, run_id=entry.run_id)
+def _number_of(entry: Entry) -> int:
+    return 1 if entry.run_id == entry.family else int(entry.run_id.rpartition("-")[2])
 
 
-def _seen(client: Client, entry: Entry | None, request: Request) -> Description | None:
-    """The newest attempt as the provider has it; None if it has none (any more)."""
-    if entry is None or not entry.native_id:
+def _seen(client: Client, ledger: Ledger, entry: Entry | None, request: Request) -> Description | None:
+    """The newest attempt as the provider has it; None if it has none (any more). ``request``: the first one's."""
+    if entry is None:
         return client.find(request)
+    if not entry.native_id:
+        resumed = newest_as_sent(client, ledger, entry) if entry.attempt > 1 else None
+        return resumed or client.find(request)
     try:
         return client.describe(entry.native_id)
     except RefusedError:
         if entry.state.is_final or entry.provider == registry.LOCAL:  # its folder was removed
             return None
-        raise
+        return client.find(request)  # None if it was deleted there
 
 
 def _is_over(entry: Entry | None) -> bool:
     """Whether the ledger knows of its end; what was refused before it began may be tried again under its name."""
-    return entry is not None and entry.state.is_final and bool(entry.native_id)
-
-
-def _create(
-    client: Client, ledger: Ledger, run_id: str, request: Request, bundle: Bundle | None, progress: Progress
-) -> Run:
-    try:
-        client.upload(request, bundle, progress)
-        seen = client.create(request)
-    except RefusedError as error:
-        ledger.fail(run_id, _attempt_of(request), error.message, error.cause)
-        raise
-    except CloudtrainError as error:
-        if error.hint is None:
-            error.hint = "run the same command again: it looks at what is there before it sends anything"
-        raise
-    ledger.record(run_id, seen)
-    return Run(seen.provider, seen.native_id, request.account, run_id=run_id)
-
-
-def _attempt_of(request: Request) -> int:
-    return int(request.name.rpartition("-a")[2])
+    return entry is not None and (entry.attempt > 1 or (entry.state.is_final and bool(entry.native_id)))
 
 
 def _plan_of(prepared: Prepared) -> dict[str, Any]:
@@ -251,44 +210,3 @@ def _entry_of(prepared: Prepared, request: Request, number: int) -> Entry:
         created=time.time(),
         nodes=job.resources.nodes,
     )
-
-
-def _begun_again(entry: Entry, request: Request, attempt: int) -> Entry:
-    """The run as it stands when a further attempt begins."""
-    return Entry(
-        run_id=entry.run_id,
-        provider=entry.provider,
-        name=entry.name,
-        family=entry.family,
-        project=entry.project,
-        attempt=attempt,
-        native_name=request.name,
-        native_id="",
-        account=entry.account,
-        created=entry.created,
-        nodes=entry.nodes,
-    )
-
-
-def _refuse_unfit(client: Client, entry: Entry) -> None:
-    """Only what has ended without success is gone on with."""
-    if not entry.native_id:
-        raise SpecError(f"run {entry.run_id} was never created", hint="submit the job again")
-    state = client.describe(entry.native_id).state
-    if state is State.SUCCEEDED:
-        raise SpecError(
-            f"run {entry.run_id} has succeeded: there is nothing to go on with",
-            hint="submit the job with --new for another run",
-        )
-    if not state.is_final:
-        raise SpecError(f"run {entry.run_id} is {state}", hint=f"cloudtrain stop {entry.run_id}, or wait for its end")
-
-
-def _next_request(entry: Entry, plan: Mapping[str, Any]) -> Request:
-    job = Job.parse(plan["job"], Path(plan["job_file"]))
-    settings = Settings(entry.provider, {name: value for name, value in plan["settings"].items() if value})
-    context = Context(settings, plan["bundle"], plan["entrypoints"], entry.run_id, entry.attempt + 1)
-    try:
-        return registry.translate(job, context)
-    except JobFileError as error:  # by a later cloudtrain than the one that took it
-        raise MissingError(f"run {entry.run_id} cannot be gone on with: {error.message}") from error
