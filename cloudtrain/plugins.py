@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,14 @@ def value(name: str, module: str, attribute: str) -> Any:
         return getattr(found, attribute)
 
 
+def has(name: str, module: str, attribute: str) -> bool:
+    """Whether the package has that optional module; of one that is a single module, whether that has the attribute."""
+    root = _entries()[name][0].value
+    with guarded(name, "cannot be loaded"):
+        found = import_module(root)
+        return find_spec(f"{root}.{module}") is not None if hasattr(found, "__path__") else hasattr(found, attribute)
+
+
 def broken(name: str, why: str) -> MissingError:
     """The error for a package that does not keep what providers promise."""
     return MissingError(
@@ -82,12 +91,17 @@ def broken(name: str, why: str) -> MissingError:
 
 @contextmanager
 def guarded(name: str, what: str = "failed") -> Iterator[None]:
-    """Errors of ours go through; whatever else the package raises becomes a MissingError that names it, and where."""
+    """Errors of ours go through; whatever else the package raises becomes a MissingError that names it, and where.
+
+    A provider of ours is let be: what it raises is a fault of cloudtrain's.
+    """
     try:
         yield
     except CloudtrainError:
         raise
     except Exception as error:
+        if name in OURS:
+            raise
         text = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
         raise broken(name, f"{what}: {text}{_place(error.__traceback__)}") from error
 

@@ -248,7 +248,9 @@ def _check(provider: str, name: object, value: object, where: str) -> None:
     if not isinstance(value, str):
         raise SpecError(f"{where}: must be text, not {shown(value)}")
     key = keys[str(name)]
-    if value and not re.fullmatch(key.pattern, value):
+    with plugins.guarded(provider, f"the pattern of its setting {name}"):
+        fits = not value or re.fullmatch(key.pattern, value)
+    if not fits:
         raise SpecError(f"{where}: {shown(value)} is no {key.about}{_advice(key, value)}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from cloudtrain import plugins
 from cloudtrain.errors import MissingError
 from cloudtrain.providers import registry
 from cloudtrain.settings import Settings, settings_for
@@ -14,8 +15,10 @@ def account_of(provider: str, folder: Path, given: Mapping[str, str] | None = No
     """The account for a project in ``folder``. Raises MissingError for a setting that nobody gave."""
     settings = settings_for(provider, folder, given=given)
     names: tuple[str, ...] = registry.declared_by(provider, "account", "ACCOUNT")
+    with plugins.guarded(provider, "account.ACCOUNT"):
+        account = {name: settings[name] for name in names}
     require(settings, names)
-    return {name: settings[name] for name in names}
+    return account
 
 
 def require(settings: Settings, names: tuple[str, ...] | None = None) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from cloudtrain import plugins
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import at_value
 from cloudtrain.spec.fields import for_provider
@@ -36,7 +37,8 @@ class Places(NamedTuple):
 def store_of(settings: Settings) -> str:
     """URI of the folder under which cloudtrain keeps all in an account, with no slash at its end."""
     store: str = registry.declared_by(settings.provider, "account", "STORE")
-    return store.format_map(settings)
+    with plugins.guarded(settings.provider, "account.STORE"):
+        return store.format_map(settings)
 
 
 def places_of(job: Job, context: Context) -> Places:

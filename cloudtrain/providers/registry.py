@@ -76,8 +76,6 @@ def translate(job: Job, context: Context) -> Request:
 def capabilities(provider: str) -> tuple[Capability, ...]:
     """What becomes of every field of the job file, in its order."""
     declared = declared_by(provider, "capabilities", "CAPABILITIES")
-    if known(provider) in NAMES:
-        return in_order(declared)
     with plugins.guarded(provider, "its CAPABILITIES are none"):
         return in_order(declared)
 
@@ -90,8 +88,11 @@ def check(provider: str, native: Mapping[str, Any]) -> NativeCheck:
 
 
 def export(request: Request) -> Export:
-    """Files and commands that submit the same job without cloudtrain."""
-    return _made(Export, request.provider, "export", "export", request)
+    """Files and commands that submit the same job without cloudtrain. Raises SpecError where there is no such way."""
+    provider = known(request.provider)
+    if provider not in NAMES and not plugins.has(provider, "export", "export"):
+        raise SpecError(f"{provider} has no command line of its own that {plugins.package(provider)} knows")
+    return _made(Export, provider, "export", "export", request)
 
 
 def node_contract(request: Request, node: int) -> NodeContract:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cloudtrain.emulator import Emulator
 from tests.conformance.backend import CLOUDS, Backend, Digits
+from tests.plugins.packages import TheirCloud, ToyCloud, install_toy
+
+THEIRS = os.environ.get("CLOUDTRAIN_TEST_PROVIDERS", "").split()
+"""Providers of packages that are installed here, to be held against the same tests: see docs/providers.md."""
 
 
 @pytest.fixture(scope="package")
@@ -17,9 +23,18 @@ def emulator() -> Iterator[Emulator]:
         yield opened
 
 
-@pytest.fixture(scope="package", params=["local", *CLOUDS])
-def backend(request: pytest.FixtureRequest, emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Backend:
-    return Backend(request.param, emulator, tmp_path_factory.mktemp(request.param))
+@pytest.fixture(scope="package")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> ToyCloud:
+    """A provider of another package, with a cloud of its own."""
+    return ToyCloud(install_toy(tmp_path_factory.mktemp("site")), tmp_path_factory.mktemp("cloud"))
+
+
+@pytest.fixture(scope="package", params=dict.fromkeys(["local", *CLOUDS, "toy", *THEIRS]))
+def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backend:
+    cloud: Any = TheirCloud()
+    if request.param not in THEIRS:
+        cloud = request.getfixturevalue("toy" if request.param == "toy" else "emulator")
+    return Backend(request.param, cloud, tmp_path_factory.mktemp(request.param))
 
 
 @pytest.fixture(scope="package")

@@ -10,7 +10,7 @@ _NO_LIMIT = "a toy keeps no limits; leave it out"
 
 CAPABILITIES: tuple[Capability, ...] = (
     *COMMON,
-    Capability("name", "native", "job begins with it"),
+    Capability("name", "native", "name begins with it"),
     Capability("code", "launcher", "code; unpacked by launch.py on every node"),
     Capability("resources.nodes", "native", "nodes, at most 8"),
     Capability("resources.accelerator", "refused", _NO_CHOICE),

@@ -7,7 +7,7 @@ from typing import Any
 
 from cloudtrain.providers.base import NativeCheck, NativeProblem
 
-_FIELDS = ("job", "nodes", "code", "variables")
+_FIELDS = ("name", "nodes", "code", "variables")
 MOST_NODES = 8
 
 

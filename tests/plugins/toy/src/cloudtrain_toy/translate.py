@@ -58,7 +58,7 @@ def _native(job: Job, context: Context, places: Places) -> dict[str, Any]:
         further=dict(_folders(job, places)),
     )
     return {
-        "job": native_name(context.run_id, context.attempt),
+        "name": native_name(context.run_id, context.attempt),
         "nodes": job.resources.nodes,
         "code": code,
         "variables": variables,
@@ -81,6 +81,6 @@ def _flaw_of(uri: str, _written: bool) -> str | None:
 
 def _lost(made: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterable[tuple[Path, str]]:
     """What overrides must leave as it is."""
-    for name in ("job", "code"):
+    for name in ("name", "code"):
         if merged.get(name) != made[name]:
             yield ("overrides", "toy", name), "is cloudtrain's own"
