@@ -10,6 +10,7 @@ import filecmp
 import secrets
 import shutil
 from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,9 +56,13 @@ def _fetch(run: Run, found: list[Artefact], fresh: Path, progress: Progress) -> 
     for artefact in found:
         place = below(fresh, artefact.kind)
         place.mkdir(parents=True, exist_ok=True)
-        run.client.fetch(artefact, place, lambda part, _, before=done: progress(before + part, total))  # type: ignore[misc]
+        run.client.fetch(artefact, place, partial(_tell_part, progress, done, total))
         done += max(artefact.size, 0)
         progress(done, total)
+
+
+def _tell_part(progress: Progress, before: int, total: int, part: int, _: int) -> None:
+    progress(before + part, total)
 
 
 def _put_in_place(fresh: Path, folder: Path, force: bool) -> Iterator[str]:

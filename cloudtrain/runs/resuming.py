@@ -60,7 +60,7 @@ def found_again(entry: Entry) -> Run:
 def _submitted_here(ledger: Ledger, run_id: str) -> tuple[Entry, dict[str, Any]]:
     """The run, and what it is made from. Raises SpecError for one that the ledger does not have."""
     entry, plan = ledger.entry(run_id), ledger.plan(run_id)
-    if entry is None or plan is None:
+    if entry is None or not plan:
         raise SpecError(
             f"run {run_id} was not submitted from here, so what it was made from is not known",
             hint="submit the job file from here; a run that is going on is found by its name",
