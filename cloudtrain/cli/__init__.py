@@ -6,11 +6,13 @@ list.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
+from collections.abc import Iterator
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 import click
 
@@ -37,6 +39,17 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 
+@contextlib.contextmanager
+def _reader_may_go() -> Iterator[None]:
+    """Ends the command as SIGPIPE would, where click would end it as if its job had failed."""
+    try:
+        yield
+    except BrokenPipeError:
+        from cloudtrain.cli.streams import leave_quietly
+
+        leave_quietly()
+
+
 class _Verbs(click.Group):
     """A group that knows its commands' names and short texts without importing them."""
 
@@ -56,6 +69,14 @@ class _Verbs(click.Group):
 
             ctx.fail(f"no such command {args[0]!r}{did_you_mean(args[0], VERBS)}")
         return super().resolve_command(ctx, args)
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        with _reader_may_go():  # help and version are printed here
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _reader_may_go():
+            return super().invoke(ctx)
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -101,7 +122,7 @@ def main() -> None:
         if error.hint:
             click.echo(error.hint, err=True)
         sys.exit(error.exit_code)
-    except Exception:  # noqa: BLE001 - the last resort: a fault of ours must not end in a traceback on the user's screen
-        from cloudtrain.cli.fault import report_fault
+    except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours must not end in a traceback on the user's screen
+        from cloudtrain.cli.fault import last_words
 
-        sys.exit(report_fault())
+        sys.exit(last_words(error))

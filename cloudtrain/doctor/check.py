@@ -81,7 +81,7 @@ def of_error(name: str, error: Exception) -> Check:
     if isinstance(error, Unknown):
         return Check(name, "not checked", str(error))
     if isinstance(error, CloudtrainError):
-        return Check(name, "problem", error.message, error.hint or "")
+        return Check(name, "problem", error.message, error.hint or LATER)
     return Check(name, "problem", f"the answer makes no sense: {type(error).__name__}: {error}", LATER)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import cloudtrain
 from cloudtrain.doctor.asking import answered
 from cloudtrain.doctor.check import Check, Question
 from cloudtrain.doctor.packages import installed
-from cloudtrain.errors import CloudtrainError
+from cloudtrain.errors import CloudtrainError, MissingError
 from cloudtrain.home import home
 
 _LOADS = """
@@ -81,6 +82,8 @@ def _ledger() -> Check:
     try:
         with Ledger.open(patience=5.0) as ledger:
             runs = len(ledger.runs(limit=1000))
+        if not os.access(home() / FILE, os.W_OK):
+            raise MissingError(f"the ledger of runs, {home() / FILE}, cannot be written")
     except CloudtrainError as error:
         return Check("ledger", "problem", error.message, error.hint or "set CLOUDTRAIN_HOME to a folder of your own")
     return Check("ledger", "ok", f"{home() / FILE}, {'1000 runs or more' if runs == 1000 else f'runs: {runs}'}")

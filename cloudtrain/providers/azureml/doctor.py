@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudtrain.doctor.check import NO_JOB, Check, Question, Signed, Unknown
-from cloudtrain.errors import CloudtrainError, RefusedError, UnreachableError
+from cloudtrain.errors import CloudtrainError, UnreachableError
 from cloudtrain.providers.azureml.credentials import credential_for
 from cloudtrain.providers.azureml.endpoints import EMULATOR, Endpoints, endpoints
 from cloudtrain.providers.reading import at, entries, section, text
@@ -185,15 +185,13 @@ def _image(native: Mapping[str, Any] | None) -> Check:
 def _quota(azure: Azure) -> Check:
     """Cores by family of machines, in the workspace's region."""
     workspace = azure.workspace()
-    location = text(workspace.about(), "location")
+    try:
+        location = text(workspace.about(), "location")
+        found = workspace.usages(location) if location else None
+    except CloudtrainError as error:
+        raise Unknown(error.message) from None
     if not location:
         raise Unknown("the workspace does not say its region")
-    try:
-        found = workspace.usages(location)
-    except (RefusedError, UnreachableError) as error:
-        raise Unknown(error.message) from None
-    except CloudtrainError as error:
-        raise Unknown(str(error)) from None
     families = [usage for usage in entries(found, "value") if isinstance(at(usage, "limit"), int)]
     if not families:
         raise Unknown(f"the resource manager does not tell of quotas in {location}")
