@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import sys
 import tempfile
 import traceback
@@ -9,7 +11,33 @@ from pathlib import Path
 
 import click
 
-from cloudtrain.errors import CloudtrainError
+from cloudtrain.errors import CloudtrainError, MissingError
+
+_OF_THE_MACHINE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""Any file may meet these, standard output and temporary files, too."""
+
+
+def last_words(error: Exception) -> int:
+    """Call inside the ``except`` block of an error that nobody has expected; says what there is to say, and returns the
+    exit code."""
+    if not isinstance(error, OSError) or error.errno not in _OF_THE_MACHINE:
+        return report_fault()
+    where = f"{error.filename}: " if error.filename else ""
+    with contextlib.suppress(OSError):
+        click.echo(f"cloudtrain: {where}{error.strerror}", err=True)
+        click.echo(
+            "this machine gives no more: look at the disks of standard output, of CLOUDTRAIN_HOME and of temporary "
+            f"files ({_temporary()}), and at `ulimit -a`; `cloudtrain runs` lists what has been begun",
+            err=True,
+        )
+    return MissingError.exit_code
+
+
+def _temporary() -> str:
+    try:
+        return tempfile.gettempdir()
+    except OSError:
+        return "no folder for them can be written"
 
 
 def report_fault() -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -14,9 +13,6 @@ from cloudtrain.cli.types import Numbers, Since, json_option, run_argument
 if TYPE_CHECKING:
     from cloudtrain.display.lines import LinesDisplay
     from cloudtrain.runs.run import Run
-
-_READER_GONE = 128 + 13
-"""As every other program that a SIGPIPE ends."""
 
 
 @click.command()
@@ -52,17 +48,14 @@ def command(
     display = LinesDisplay(sys.stderr if as_json else sys.stdout, ranks, nodes)
     if since is not None and found.provider == "local":
         display.note("--since: local runs do not keep when a line was printed; all are shown")
-    try:
-        if follow:
-            _follow(found, display, run, since, as_json)
-        elif as_json:
-            _print_document(found, display, since)
-        else:
-            for line in found.logs(since=since):
-                display.line(line.node, line.rank, line.text)
-            display.close()
-    except BrokenPipeError:
-        _leave_quietly()
+    if follow:
+        _follow(found, display, run, since, as_json)
+    elif as_json:
+        _print_document(found, display, since)
+    else:
+        for line in found.logs(since=since):
+            display.line(line.node, line.rank, line.text)
+        display.close()
 
 
 def _follow(found: Run, display: LinesDisplay, name: str, since: float | None, as_json: bool) -> None:
@@ -88,11 +81,3 @@ def _print_document(found: Run, display: LinesDisplay, since: float | None) -> N
             between = ",\n"
     out.write("\n]}\n")
     out.flush()
-
-
-def _leave_quietly() -> None:
-    """Nobody reads any more, and what is still in the buffer must not fail once more at the end."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
-    sys.exit(_READER_GONE)

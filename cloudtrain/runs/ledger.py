@@ -23,39 +23,15 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.errors import MissingError
 from cloudtrain.home import home, home_folder
+from cloudtrain.runs.ledgerfile import connected, told
 from cloudtrain.runs.state import State
 
 if TYPE_CHECKING:
     from cloudtrain.providers.port import Description
 
 FILE = "runs.sqlite3"
-_VERSION = 1
 _BUSY_SECONDS = 30.0
-_SCHEMA = """
-CREATE TABLE runs(
-  run_id TEXT PRIMARY KEY, provider TEXT NOT NULL, name TEXT NOT NULL, family TEXT NOT NULL, project TEXT NOT NULL,
-  attempt INTEGER NOT NULL, native_name TEXT NOT NULL, native_id TEXT NOT NULL, state TEXT NOT NULL,
-  vendor_state TEXT NOT NULL, reason TEXT NOT NULL, cause TEXT NOT NULL, url TEXT NOT NULL, account TEXT NOT NULL,
-  nodes INTEGER NOT NULL, created REAL NOT NULL, started REAL, ended REAL
-);
-CREATE TABLE plans(run_id TEXT PRIMARY KEY, plan TEXT NOT NULL);
-CREATE INDEX runs_by_time ON runs(created);
-CREATE INDEX runs_by_state ON runs(state, created);
-CREATE INDEX runs_by_name ON runs(name, created);
-CREATE INDEX runs_by_provider ON runs(provider, created);
-CREATE INDEX runs_by_project ON runs(project, created);
-CREATE INDEX runs_by_family ON runs(family);
-CREATE TABLE attempts(
-  run_id TEXT NOT NULL, attempt INTEGER NOT NULL, native_name TEXT NOT NULL, native_id TEXT NOT NULL,
-  state TEXT NOT NULL, vendor_state TEXT NOT NULL, reason TEXT NOT NULL, cause TEXT NOT NULL,
-  created REAL NOT NULL, started REAL, ended REAL, request TEXT NOT NULL,
-  PRIMARY KEY(run_id, attempt)
-);
-CREATE INDEX attempts_by_id ON attempts(native_id);
-CREATE INDEX attempts_by_name ON attempts(native_name);
-"""
 
 
 @dataclass(frozen=True)
@@ -102,10 +78,10 @@ class Ledger:
         """The user's own, or the one at ``path``; made if there is none. ``patience``: seconds to wait for a process
         that writes. Raises MissingError if it cannot be used."""
         file = path or home_folder() / FILE
-        with _told(file):
+        with told(file):
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            return cls(_connected(file, patience))
+            return cls(connected(file, patience))
 
     @classmethod
     def exists(cls) -> bool:
@@ -218,27 +194,28 @@ class Ledger:
 
     def request(self, run_id: str, attempt: int) -> dict[str, Any] | None:
         """What was kept by ``begin``."""
-        found = self._db.execute("SELECT request FROM attempts WHERE run_id=? AND attempt=?", (run_id, attempt))
-        row = found.fetchone()
-        loaded: dict[str, Any] | None = json.loads(row[0]) if row else None
-        return loaded
+        return self._kept("SELECT request FROM attempts WHERE run_id=? AND attempt=?", run_id, attempt)
 
     def plan(self, run_id: str) -> dict[str, Any] | None:
         """What was kept by ``begin``; None for a run that came here otherwise."""
-        row = self._db.execute("SELECT plan FROM plans WHERE run_id=?", (run_id,)).fetchone()
-        loaded: dict[str, Any] | None = json.loads(row[0]) if row else None
-        return loaded
+        return self._kept("SELECT plan FROM plans WHERE run_id=?", run_id)
+
+    def _kept(self, question: str, *values: object) -> dict[str, Any] | None:
+        with told(Path(FILE)):
+            row = self._db.execute(question, values).fetchone()
+            loaded: dict[str, Any] | None = json.loads(row[0]) if row else None
+            return loaded
 
     def _entries(self, where: str, *values: object, each_attempt: bool = False) -> Iterator[Entry]:
         """Each run as it stands, or as it stood at each of its attempts."""
         chosen = _EACH_ATTEMPT if each_attempt else f"SELECT {','.join(_COLUMNS)} FROM runs"
-        with _told(Path(FILE)):
+        with told(Path(FILE)):
             yield from map(_entry, self._db.execute(f"{chosen} {where}", values))
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction; asks for the right to write at once, since a reader that turns writer may be refused it."""
-        with _told(Path(FILE)):
+        with told(Path(FILE)):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -258,47 +235,6 @@ _EACH_ATTEMPT = (
     "FROM attempts JOIN runs USING(run_id)"
 )
 _OVER = ",".join(f"'{state.value}'" for state in State if state.is_final)
-
-
-def _connected(file: Path, patience: float) -> sqlite3.Connection:
-    db = sqlite3.connect(file, timeout=patience, isolation_level=None)
-    try:
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=FULL")  # what is about to be billed must be kept though the power fails
-        _at_version(db)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _at_version(db: sqlite3.Connection) -> None:
-    """Make the tables. Two processes may both find none: the second one looks again once it may write."""
-    if db.execute("PRAGMA user_version").fetchone()[0] == 0:
-        db.execute("BEGIN IMMEDIATE")
-        if db.execute("PRAGMA user_version").fetchone()[0] == 0:
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                db.execute(statement)
-            db.execute(f"PRAGMA user_version={_VERSION}")
-        db.execute("COMMIT")
-    found = db.execute("PRAGMA user_version").fetchone()[0]
-    if found > _VERSION:
-        raise MissingError(
-            f"the ledger of runs was written by a newer cloudtrain (form {found}, this one knows {_VERSION})",
-            hint="update cloudtrain, or set CLOUDTRAIN_HOME to another folder",
-        )
-
-
-@contextlib.contextmanager
-def _told(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise MissingError(
-            f"the ledger of runs, {home() / file.name if not file.is_absolute() else file}, cannot be used: {reason}",
-            hint="free some space, see to it that the file can be written, or set CLOUDTRAIN_HOME to another folder",
-        ) from error
 
 
 def _marks(row: Mapping[str, Any]) -> str:

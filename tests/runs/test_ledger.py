@@ -180,3 +180,33 @@ def test_a_writer_that_is_killed_leaves_whole_entries(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "runs") as ledger:
         assert len(ledger.runs(1000)) >= 19
         ledger.begin(entry(10**6), {})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["DROP TABLE plans", "DROP TABLE attempts", "UPDATE plans SET plan='{'", "UPDATE runs SET account='{'"],
+)
+def test_a_damaged_ledger_says_so(tmp_path: Path, damage: str) -> None:
+    file = tmp_path / "runs"
+    with Ledger.open(file) as ledger:
+        ledger.begin(entry(1), {}, {"job": {}})
+    db = sqlite3.connect(file)
+    db.execute(damage)
+    db.commit()
+    db.close()
+    with Ledger.open(file) as ledger, pytest.raises(MissingError) as told:
+        run_id = ledger.runs()[0].run_id
+        ledger.request(run_id, 1)
+        ledger.plan(run_id)
+    assert "move it away" in (told.value.hint or "")
+
+
+def test_a_ledger_that_another_process_holds(tmp_path: Path) -> None:
+    file = tmp_path / "runs"
+    Ledger.open(file).close()
+    holder = sqlite3.connect(file, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with Ledger.open(file, patience=0.05) as ledger, pytest.raises(MissingError) as told:
+        ledger.begin(entry(1), {})
+    holder.close()
+    assert "another process" in (told.value.hint or "")
