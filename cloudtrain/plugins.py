@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +74,8 @@ def value(name: str, module: str, attribute: str) -> Any:
 
 def has(name: str, module: str, attribute: str) -> bool:
     """Whether the package has that optional module; of one that is a single module, whether that has the attribute."""
+    from importlib.util import find_spec
+
     root = _entries()[name][0].value
     with guarded(name, "cannot be loaded"):
         found = import_module(root)

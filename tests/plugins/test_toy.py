@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,6 @@ from tests.conformance.backend import LIMIT_SECONDS, Backend, Result, job_file
 
 WAITS = """
 import time
-import cloudtrain_job
-
-store = cloudtrain_job.CheckpointStore() if hasattr(cloudtrain_job, "CheckpointStore") else None
 print("begun", flush=True)
 time.sleep(600)
 """
@@ -23,9 +21,9 @@ TWICE = """
 import os
 from pathlib import Path
 
-left = Path(os.environ["CLOUDTRAIN_CHECKPOINT_DIR"], f"seen-{os.environ['RANK']}")
-if not left.exists():
-    left.write_text("")
+seen = Path(os.environ["CLOUDTRAIN_CHECKPOINT_DIR"], "seen")
+if os.environ["RANK"] == "0" and not seen.exists():
+    seen.write_text("")
     raise SystemExit(3)
 Path(os.environ["CLOUDTRAIN_OUTPUT_REPORT"], f"rank-{os.environ['RANK']}").write_text(os.environ["CLOUDTRAIN_ATTEMPT"])
 """
@@ -157,15 +155,14 @@ def test_only_ours_are_emulated(toy: Backend) -> None:
 
 def test_nothing_is_looked_for_where_it_is_not_asked_for(toy: Backend, tmp_path: Path) -> None:
     """A command for one of ours looks at no package's entry points, whatever is installed."""
-    import subprocess
-    import sys
-
     job = job_file(tmp_path / "job", "")
-    program = f"""
-import json, sys
-from cloudtrain.cli import cli
-cli.main(["render", {str(job)!r}, "--provider", "vertex", "--quiet"], standalone_mode=False)
-print(json.dumps([name for name in sys.modules if name.startswith(("importlib.metadata", "cloudtrain_toy"))]))
-"""
-    done = subprocess.run([sys.executable, "-c", program], env=toy.env, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout.splitlines()[-1]) == []
+    command = [sys.executable, "-X", "importtime", "-m", "cloudtrain", "render", str(job), "--quiet", "--provider"]
+    loaded = {
+        provider: subprocess.run([*command, provider], env=toy.env, capture_output=True, text=True, check=True).stderr
+        for provider in ("vertex", "toy")
+    }
+    assert "cloudtrain.plugins" in loaded["vertex"]
+    assert "importlib.metadata" in loaded["toy"]
+    assert "cloudtrain_toy" in loaded["toy"]
+    assert "importlib.metadata" not in loaded["vertex"]
+    assert "cloudtrain_toy" not in loaded["vertex"]
