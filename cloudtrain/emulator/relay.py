@@ -61,7 +61,13 @@ class Relay:
                 end.setblocking(False)
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._loop.sock_connect(outside, (_HOST, port))
-            await asyncio.gather(self._pass(inside, outside), self._pass(outside, inside))
+            ways = [self._loop.create_task(self._pass(*way)) for way in ((inside, outside), (outside, inside))]
+            try:
+                await asyncio.gather(*ways)
+            finally:  # neither may still wait for a socket that is closed, whose number is then another one's
+                for way in ways:
+                    way.cancel()
+                await asyncio.gather(*ways, return_exceptions=True)
 
     async def _pass(self, source: socket.socket, target: socket.socket) -> None:
         while data := await self._loop.sock_recv(source, _PIECE):
