@@ -31,7 +31,8 @@ _MOST_NAMED = 5
 def download(
     run: Run, folder: Path, kinds: Collection[str] | None, progress: Progress, *, force: bool = False
 ) -> list[Path]:
-    """See ``Run.download``. ``kinds`` are those of KINDS, or ``outputs/NAME``."""
+    """See ``Run.download``. ``kinds`` are those of KINDS, or ``outputs/NAME``. Names that would lead out of the folder
+    are left out, which is an error, and the rest is there."""
     wanted = _known(kinds)
     found = [artefact for artefact in run.artefacts() if _is_wanted(artefact.kind, wanted)]
     if not found:
@@ -41,24 +42,32 @@ def download(
     fresh = folder / f".cloudtrain-{secrets.token_hex(8)}"
     try:
         fresh.mkdir(parents=True)
-        _fetch(run, found, fresh, progress)
+        left_out = _fetch(run, found, fresh, progress)
         _refuse(folder, list(_put_in_place(fresh, folder, force)))
     except OSError as error:
         raise cannot_write(error, folder) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+    if left_out:
+        message = left_out[0].message.replace(str(fresh), str(folder))
+        raise SpecError(message, hint="it was left out; all else has been downloaded")
     return list(dict.fromkeys(below(folder, artefact.kind) for artefact in found))
 
 
-def _fetch(run: Run, found: list[Artefact], fresh: Path, progress: Progress) -> None:
+def _fetch(run: Run, found: list[Artefact], fresh: Path, progress: Progress) -> list[SpecError]:
+    """All but what has a name that is no path below ``fresh``; returns what is wrong with that."""
     total = sum(max(artefact.size, 0) for artefact in found)
-    done = 0
+    done, left_out = 0, []
     for artefact in found:
         place = below(fresh, artefact.kind)
         place.mkdir(parents=True, exist_ok=True)
-        run.client.fetch(artefact, place, partial(_tell_part, progress, done, total))
+        try:
+            run.client.fetch(artefact, place, partial(_tell_part, progress, done, total))
+        except SpecError as error:
+            left_out.append(error)
         done += max(artefact.size, 0)
         progress(done, total)
+    return left_out
 
 
 def _tell_part(progress: Progress, before: int, total: int, part: int, _: int) -> None:
@@ -80,7 +89,10 @@ def _put_in_place(fresh: Path, folder: Path, force: bool) -> Iterator[str]:
 
 def _differs_in_size(artefact: Artefact, folder: Path) -> bool:
     """What is seen before a byte has been sent."""
-    target = below(below(folder, artefact.kind), artefact.path)
+    try:
+        target = below(below(folder, artefact.kind), artefact.path)
+    except SpecError:  # it will not be there
+        return False
     return artefact.size >= 0 and target.is_file() and target.stat().st_size != artefact.size
 
 

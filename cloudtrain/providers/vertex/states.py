@@ -38,7 +38,6 @@ STATES: Mapping[str, State] = {
 """PENDING is: machines are being started. PAUSED, and what the service may add, is unknown and goes on."""
 _BEFORE_THE_START = ("QUEUED", "PENDING")
 
-_TIMEOUT = r"timed?[ -]?out|deadline exceeded|(exceeded|reached) (the |its )?(max\w* )?(allowed )?run(ning)?[ -]?time"
 _WORDS: tuple[tuple[Cause, str], ...] = (
     ("image", r"pull\w* .*image|imagepull|manifest unknown|image .*(not found|does not exist)|starterror"),
     ("preempted", r"pre-?empt"),
