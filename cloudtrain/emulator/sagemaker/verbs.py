@@ -151,10 +151,10 @@ class Verbs:
                 raise ApiError("ServiceUnavailable", "The emulator ends.", 503)
             self._refuse_taken(made.region, made.name)  # as another call may have come in between
             folder = self._world.site.folder / "jobs" / str(next(self._folders))
+            folder.mkdir(parents=True)
             job = Job(self._world, made, faults, folder)
             self._jobs[made.region, made.name] = job
             self._threads = [thread for thread in self._threads if thread.is_alive()] + [job]
-            folder.mkdir(parents=True)
             job.start()
 
     def _job(self, asked: Asked, region: str) -> Job:

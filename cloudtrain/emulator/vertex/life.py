@@ -9,10 +9,10 @@ What the service takes is shortened by the clock; what the job takes, and the ti
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import traceback
-from pathlib import Path
 from typing import NamedTuple
 
 from cloudtrain.emulator.base import Site
@@ -53,6 +53,7 @@ class Life:
         self._job = job
         self._around = around
         self._outputs: dict[str, str] = {}
+        self._folder = around.site.folder / "jobs" / job.id
         self._thread = threading.Thread(target=self._live, name=f"custom job {job.id}", daemon=True)
 
     def begin(self) -> None:
@@ -73,6 +74,7 @@ class Life:
             ending = wording.internal()
         self._tell_end(ending)
         self._job.end(ending)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _ending(self) -> Ending:
         job, faults = self._job, self._job.faults
@@ -107,7 +109,7 @@ class Life:
                 return wording.image_missing(replica.task, text(replica.spec, "containerSpec", "imageUri"))
             if not launcher_of(replica.spec):
                 return wording.not_emulated(replica.task)
-        start = Start(job, number, self._folder(number), self._around)
+        start = Start(job, number, self._folder / str(number), self._around)
         try:
             return start.run()
         finally:
@@ -122,9 +124,6 @@ class Life:
         if fate.kind == "lost":
             return wording.internal()
         return wording.stock_out(job.place.location)
-
-    def _folder(self, number: int) -> Path:
-        return self._around.site.folder / "jobs" / self._job.id / str(number)
 
     def _tell_end(self, ending: Ending) -> None:
         if ending.state == "JOB_STATE_FAILED":
