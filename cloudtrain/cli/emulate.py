@@ -128,12 +128,11 @@ class _Signals:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._waits = False
         self._first = 0
         self._told = threading.Event()
 
     def __call__(self, number: int, _: FrameType | None) -> None:
-        if self._process is None and not self._waits and self._told.is_set():
+        if self._told.is_set() and (self._process is None or self._process.returncode is not None):
             os._exit(128 + number)
         self._first = self._first or number
         self._told.set()
@@ -154,7 +153,6 @@ class _Signals:
 
     def wait(self) -> None:
         """For the first one."""
-        self._waits = True
         self._told.wait()  # also for what came before
 
 
