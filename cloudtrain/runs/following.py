@@ -82,13 +82,14 @@ class Follower:
         tell: Callable[[LogLine], None] | None = None,
     ) -> None:
         """``since``: seconds since the epoch, for lines; those without a time count as later. ``tell`` hears of lines
-        in place of the observer."""
+        in place of the observer: for whom there is nothing but lines, so logs that may not be read are an error."""
         self._client = client
         self._native_id = native_id
         self._observer = observer
         self._ledger = ledger
         self._run_id = run_id
         self._since = since
+        self._lines_alone = tell is not None
         self._tell_line = tell or (lambda line: observer.line(line.node, line.rank, line.text))
         self._reader = Reader(client, native_id)
         self._poll = poll_seconds(client)
@@ -160,6 +161,8 @@ class Follower:
             self._observer.note(f"log lines will come later: {error.message}")
             return None
         except RefusedError as error:
+            if self._lines_alone:
+                raise
             self._mute = True
             self._observer.note(f"without log lines: {error}")
             return False

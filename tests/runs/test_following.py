@@ -97,6 +97,11 @@ def test_lines_that_may_not_be_read_leave_the_end_to_be_seen() -> None:
     assert heard.notes == ["without log lines: no right to read logs"]
 
 
+def test_whoever_wants_lines_alone_hears_that_they_may_not_be_read() -> None:
+    with pytest.raises(RefusedError, match="no right"):
+        list(handle(Service([State.RUNNING], [RefusedError("no right to read logs")])).logs(follow=True))
+
+
 def test_credentials_that_have_run_out_end_the_following() -> None:
     with pytest.raises(RefusedError, match="expired"):
         followed(Service([State.RUNNING, RefusedError("the token has expired")], []))
