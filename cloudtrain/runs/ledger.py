@@ -219,10 +219,11 @@ class Ledger:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                with contextlib.suppress(sqlite3.Error):  # a full disk may have ended it already
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
 
 
 _COLUMNS = tuple(column.name for column in fields(Entry))

@@ -210,3 +210,33 @@ def test_a_ledger_that_another_process_holds(tmp_path: Path) -> None:
         ledger.begin(entry(1), {})
     holder.close()
     assert "another process" in (told.value.hint or "")
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from cloudtrain.errors import MissingError
+from cloudtrain.runs.ledger import Ledger
+from tests.runs.test_ledger import entry
+
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+with Ledger.open(Path(sys.argv[1])) as ledger:
+    for number in range(3):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, most))  # no file may get longer
+        try:
+            ledger.begin(entry(number), {}, {"job": "x" * (4 << 20)})
+        except MissingError as error:
+            print(error.message.rpartition(": ")[2])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    ledger.begin(entry(7), {})
+    print([found.run_id for found in ledger.runs()])
+"""
+
+
+def test_what_cannot_be_written_leaves_a_ledger_that_can(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path / "runs")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "transaction" not in done.stdout  # the reason is the disk's, each time
+    assert done.stdout.splitlines()[-1] == "['digits-0000000007']"
