@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from cloudtrain.display.lines import LinesDisplay
     from cloudtrain.runs.run import Run
 
+_WITHOUT_TIMES = {"local": "local runs do", "azureml": "Azure ML does"}
+"""Providers whose logs are files of lines and nothing else."""
+
 
 @click.command()
 @run_argument
@@ -46,8 +49,8 @@ def command(
 
     found = find_run(run)
     display = LinesDisplay(sys.stderr if as_json else sys.stdout, ranks, nodes)
-    if since is not None and found.provider == "local":
-        display.note("--since: local runs do not keep when a line was printed; all are shown")
+    if since is not None and found.provider in _WITHOUT_TIMES:
+        display.note(f"--since: {_WITHOUT_TIMES[found.provider]} not keep when a line was printed; all are shown")
     if follow:
         _follow(found, display, run, since, as_json)
     elif as_json:
