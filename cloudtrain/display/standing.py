@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,8 @@ _ADVICE = {
 }
 _MOST_SHOWN = {"ending": 300, "status": 2000, "table": 120}
 """Characters of a reason: some services put the last lines of a log into it. JSON has all of it."""
+_FIRST = re.compile(r"\[\d+/-\] failed first: (.+?)(?= \[\d+/(?:-|\d+)\] |$)")
+"""What a launcher has said of the first failure, in the last lines of a node's output."""
 _NO_RESUME = ("invalid", "image")
 """The same request would end the same way."""
 
@@ -79,8 +82,11 @@ def next_steps(status: RunStatus, name: str) -> Iterator[str]:
 
 
 def short(reason: str, where: str) -> str:
-    """A reason as it is shown: on one line, and its beginning only where it is long."""
+    """A reason as it is shown: on one line, and its beginning only where it is long. Of the output that some services
+    quote from its beginning, the line that says what failed first."""
     text, most = _line(reason), _MOST_SHOWN[where]
+    if where != "status" and (first := _FIRST.search(text)):
+        text = first.group(1)
     return text if len(text) <= most else f"{text[:most]} ..."
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,6 +54,45 @@ class Result:
         return json.loads(self.out)
 
 
+class Going:
+    """A command that goes on; its output is in files, so that it never waits for a reader."""
+
+    def __init__(self, command: list[str], cwd: Path, env: Mapping[str, str]) -> None:
+        self._folder = Path(tempfile.mkdtemp(dir=cwd.parent, prefix="command-"))
+        with (self._folder / "out").open("w") as out, (self._folder / "err").open("w") as err:
+            self._process = subprocess.Popen(command, cwd=cwd, env=dict(env), stdout=out, stderr=err)
+
+    @property
+    def out(self) -> str:
+        """Standard output so far."""
+        return (self._folder / "out").read_text()
+
+    @property
+    def err(self) -> str:
+        return (self._folder / "err").read_text()
+
+    def wait_for(self, found: Callable[[], object], what: str) -> None:
+        """Until ``found`` is true; the command must not end before."""
+        end = time.monotonic() + LIMIT_SECONDS
+        while not found():
+            over = self._process.poll() is not None and not found()
+            assert not over, f"ended before {what}: {self.out}{self.err}"
+            assert time.monotonic() < end, f"no {what}: {self.out}{self.err}"
+            time.sleep(0.02)
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def ended(self) -> Result:
+        code = self._process.wait(LIMIT_SECONDS)
+        return Result(code, self.out, self.err)
+
+    def close(self) -> None:
+        """End it, if a test has not."""
+        self._process.kill()
+        self._process.wait()
+
+
 @dataclass
 class Digits:
     """What the digits job has come to."""
@@ -86,6 +128,10 @@ class Backend:
 
     def cloudtrain(self, *words: str | Path, cwd: Path | None = None) -> Result:
         return _command(list(map(str, words)), cwd or self.folder, self.env)
+
+    def begin(self, *words: str | Path, cwd: Path) -> Going:
+        """A command that is not waited for."""
+        return Going([CLOUDTRAIN, *map(str, words)], cwd, self.env)
 
     def follow(self, job: Path) -> Mapping[str, Any]:
         """Submit from Python, and all that was told until the end."""
