@@ -53,6 +53,8 @@ _WORDS: tuple[tuple[Cause, str], ...] = (
 """The first that fits."""
 _CAUSE_OF_CODE: Mapping[int, Cause] = {3: "invalid", 4: "timeout", 7: "permission", 8: "quota", 13: "infrastructure"}
 """google.rpc.Code, for messages that say nothing known."""
+_NOT_OF_TIME: tuple[Cause, ...] = ("image", "quota", "capacity", "preempted")
+"""Causes that are known whatever time has gone by: the span from start to end holds the waits between two starts."""
 _CONSOLE = "https://console.cloud.google.com/agent-platform/locations/{location}/training/{number}?project={project}"
 """As google-cloud-aiplatform 2.7 makes it."""
 _NAME = re.compile(r"projects/[^/]+/locations/([^/]+)/customJobs/([^/]+)")
@@ -130,7 +132,7 @@ def _state_and_cause(job: Mapping[str, Any], word: str) -> tuple[State, Cause]:
     if state not in (State.FAILED, State.STOPPED):
         return state, ""
     cause = _cause(job)
-    if _has_run_out(job) or (cause == "timeout" and word != "EXPIRED"):
+    if (_has_run_out(job) and cause not in _NOT_OF_TIME) or (cause == "timeout" and word != "EXPIRED"):
         return State.TIMED_OUT, "timeout"
     if state is State.STOPPED:
         return state, ""

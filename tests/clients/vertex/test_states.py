@@ -101,6 +101,8 @@ def test_preempted() -> None:
     stockout = "Resources are insufficient in region: us-central1."
     assert seen("FAILED", "The VM was preempted too often.").state is State.PREEMPTED
     assert seen("FAILED", stockout, spot=True).state is State.PREEMPTED
+    waited = seen("FAILED", stockout, spot=True, endTime="2026-11-30T20:00:00Z")  # between its starts
+    assert (waited.state, waited.cause) == (State.PREEMPTED, "preempted")
     never = seen("FAILED", stockout, spot=True, startTime=None)
     assert (never.state, never.cause) == (State.FAILED, "capacity")
     assert seen("FAILED", stockout).state is State.FAILED
