@@ -35,6 +35,7 @@ from cloudtrain_launch.errors import LaunchError
 from cloudtrain_launch.spec import LaunchSpec
 
 _KILL_AFTER_STOP_SECONDS = 15.0
+_LOCK_TRIES = 50
 _LOOPBACK = "127.0.0.1"
 
 
@@ -195,7 +196,7 @@ class _Host:
             return
         with contextlib.suppress(OSError):
             self._lock = os.open(self._plan["lock"], os.O_WRONLY)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(self._lock)
         self._stop()
 
     def _obey_pending(self) -> None:
