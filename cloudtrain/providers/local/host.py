@@ -246,6 +246,16 @@ def _send_listeners(plan: Plan, network: isolation.Network) -> None:
                 listener.close()
 
 
+def _take(lock: int) -> None:
+    """Whoever asks whether a lock is held has it for a moment. Never waits long: the nodes are to be stopped."""
+    for _ in range(_LOCK_TRIES):
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+    return None
+
+
 def _contract_hosts(plan: Plan) -> list[str]:
     """The names by which the launchers are going to look for each other, read from the contract as they read it."""
     try:
