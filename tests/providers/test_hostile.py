@@ -81,12 +81,12 @@ def test_what_is_no_machine_type_is_refused(provider: str, name: str) -> None:
 
 
 def test_checkpoints_leave_room_for_the_folder_of_the_run() -> None:
-    """1024 characters, SageMaker's limit, with the longest name of a job."""
-    fits = "s3://bucket/" + "x" * (1024 - 12 - 1 - 52)
+    """1024 characters, SageMaker's limit, with the longest name of a job and the number of its last run (-999)."""
+    fits = "s3://bucket/" + "x" * (1024 - 12 - 1 - 56)
     job = Job(name="a" * 40, entry="train.py", checkpoint={"uri": fits})
     made = registry.translate(job, context(job, "sagemaker")).native
-    assert len(made["CheckpointConfig"]["S3Uri"]) == 1024
-    assert "at most 972" in refused("sagemaker", checkpoint={"uri": fits + "x"})[0]
+    assert len(made["CheckpointConfig"]["S3Uri"]) == 1024 - len("-999")
+    assert "at most 968" in refused("sagemaker", checkpoint={"uri": fits + "x"})[0]
 
 
 def test_names_that_make_too_long_variables_are_refused() -> None:
