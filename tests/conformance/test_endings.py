@@ -25,7 +25,9 @@ jobs:
   - {name: "lost-*", fault: lose-node, node: 1, at: 1s}
   - {name: "gone-*", fault: lose-node, node: 1, at: 1s}
   - {name: "image-*", fault: image-missing}
-  - {name: "quota-*", fault: quota, times: 1}
+  - {name: "quota-*", provider: sagemaker, fault: quota, times: 1}
+  - {name: "quota-*", provider: vertex, fault: quota, times: 1}
+  - {name: "quota-*", provider: azureml, fault: quota, times: 1}
   - {name: "capacity-*", fault: capacity}
 """
 STORM = """
