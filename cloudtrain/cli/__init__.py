@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -107,6 +108,7 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # started with it closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123
+    _end_in_order()
     try:
         sys.exit(cli.main(standalone_mode=False))
     except click.ClickException as error:
@@ -126,3 +128,15 @@ def main() -> None:
         from cloudtrain.cli.fault import last_words
 
         sys.exit(last_words(error))
+
+
+def _end_in_order() -> None:
+    """Who is told to end removes what is temporary first. What must not be cut off has handlers of its own."""
+
+    def leave(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # not where nohup has it ignored
+            signal.signal(number, leave)

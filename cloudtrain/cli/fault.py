@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import sys
 import tempfile
 import traceback
@@ -20,6 +21,10 @@ _OF_THE_MACHINE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE
 def last_words(error: Exception) -> int:
     """Call inside the ``except`` block of an error that nobody has expected; says what there is to say, and returns the
     exit code."""
+    if isinstance(error, FileNotFoundError) and not _is_somewhere():
+        with contextlib.suppress(OSError):
+            click.echo("cloudtrain: the current folder is not there any more", err=True)
+        return MissingError.exit_code
     if not isinstance(error, OSError) or error.errno not in _OF_THE_MACHINE:
         return report_fault()
     where = f"{error.filename}: " if error.filename else ""
@@ -31,6 +36,13 @@ def last_words(error: Exception) -> int:
             err=True,
         )
     return MissingError.exit_code
+
+
+def _is_somewhere() -> bool:
+    try:
+        return bool(os.getcwd())  # noqa: PTH109 - Path.cwd would do the same
+    except OSError:
+        return False
 
 
 def _temporary() -> str:
