@@ -52,6 +52,7 @@ def local_run(project: Path, name: str, started: float) -> RunFolder:
         {"run_id": name, "name": "digits", "state": "SUCCEEDED", "exit_code": 0, "nodes": 2, "processes": 2,
          "started": started, "ended": started + 65}
     )  # fmt: skip
+    (run.path / "job.yaml").write_text("name: digits\nentry: train.py\n")
     for rank in range(4):
         (run.logs / f"rank-{rank}.log").write_text("".join(f"line {n} of {rank}\n" for n in range(2)))
     (run.logs / "node-1.log").write_text("a word of the launcher\n")
