@@ -2,11 +2,18 @@
 
 translate  job and options -> what to start, as plain data (pure)
 contract   what a node finds in its environment
-client     the port: start the nodes, hear them, stop them
+client     the host process from outside: start the nodes, hear them, stop them
 host       the process that holds the nodes: loads torch once, forks each node
 node_process  what such a fork does before it is a node's launcher
 isolation  a host name and an address of its own for every node (Linux)
 devices    which GPUs each node gets
+keeping    what the run's process writes about it
+
+As one provider among the others, for ``submit`` and all that asks about runs:
+
+request    the job as a request to run it in the background
+background the process that does
+port       its states, lines and files, read from its folder: standing, loglines, artefacts
 
 And for ``run --as``, the same through a cloud's contract:
 

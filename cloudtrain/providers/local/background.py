@@ -23,9 +23,10 @@ from typing import Any, TextIO
 from cloudtrain.bundle import scan
 from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.providers.base import Request
+from cloudtrain.providers.local.keeping import close_state
 from cloudtrain.providers.local.prepare import checkpoint_folder
 from cloudtrain.providers.local.request import job_of, options_of
-from cloudtrain.providers.local.run import Place, close_state, run_local
+from cloudtrain.providers.local.run import Place, run_local
 from cloudtrain.providers.local.stopping import stoppable
 from cloudtrain.runs.folder import RunFolder, cannot_write, read_json, write_json
 from cloudtrain.runs.observer import Observer, RunInfo

@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudtrain.bundle import stage
-from cloudtrain.errors import CloudtrainError, MissingError, SpecError
+from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers.local.client import HostProcess, host_for
 from cloudtrain.providers.local.devices import visible_gpus
 from cloudtrain.providers.local.follow import Follower
+from cloudtrain.providers.local.keeping import close_state, keep, record
 from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.providers.local.prepare import (
     Ready,
@@ -37,7 +38,6 @@ from cloudtrain.providers.local.translate import LocalRequest, Machine, needs_fr
 from cloudtrain.runs import report
 from cloudtrain.runs.folder import RunFolder, cannot_write, new_run_id, write_json
 from cloudtrain.runs.observer import Observer, RunInfo
-from cloudtrain.runs.state import State
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle
@@ -104,7 +104,7 @@ def _run(
     started = time.time()
     request, info = _request(job, options, folder, ready, host, rehearsal)
     with _writable(folder):
-        _record(job, options, ready, request, info, started)
+        record(job, options, ready, request, info, started)
         notes = _fill(job, options, ready, request, rehearsal)
     folder.make_latest()
     notes += channels_in_bundle(job, options, ready.bundle)
@@ -123,7 +123,7 @@ def _run(
         preload=worth_preloading(job),
         containers=[rehearsal.container(node, request.places) for node in range(info.nodes)] if rehearsal else (),
     )
-    _keep(folder)  # while torch is being loaded
+    keep(folder)  # while torch is being loaded
     interrupt = _follow(follower)
     if options.isolation == "netns" and follower.isolation != "netns" and not follower.fault and not interrupt:
         raise MissingError(f"--isolation netns: {follower.isolation_problem}", hint="use --isolation none")
@@ -247,68 +247,8 @@ def _finish(
         observer.note(f"the end report was not kept: {error.message}")
     observer.state(state)
     observer.end(end)
-    _keep(folder)
-    return end
-
-
-def close_state(folder: RunFolder, error: BaseException) -> None:
-    """Leave a final state behind: what was written last would say that the run goes on."""
-    with contextlib.suppress(CloudtrainError):
-        state = folder.read_state()
-        if State(state["state"]).is_final:
-            return
-        if isinstance(error, CloudtrainError):
-            final, code, reason = State.FAILED, error.exit_code, error.message
-        elif isinstance(error, (KeyboardInterrupt, SystemExit)):
-            final, code, reason = State.STOPPED, State.STOPPED.exit_code, "stopped before it had started"
-        else:
-            final, code, reason = State.FAILED, CloudtrainError.exit_code, f"a fault of cloudtrain: {error!r}"
-        folder.write_state({**state, "state": final.value, "exit_code": code, "reason": reason, "ended": time.time()})
-
-
-def _record(
-    job: Job, options: LocalOptions, ready: Ready, request: LocalRequest, info: RunInfo, started: float
-) -> None:
-    folder = request.places.folder
-    before = folder.read_state() if (folder.path / "run.json").exists() else {}
-    folder.write_state(
-        {
-            **before,
-            "version": 1,
-            "run_id": folder.run_id,
-            "name": job.name,
-            "provider": "local",
-            "as": options.as_,
-            "attempt": folder.attempt,
-            "state": State.PENDING.value,
-            "nodes": info.nodes,
-            "processes": info.processes,
-            "engine": info.engine,
-            "device": info.device,
-            "isolation": None,
-            "options": options.as_dict(),
-            "job_file": str(job.file.absolute()) if job.file else None,
-            "checkpoints": str(request.places.checkpoints),
-            "outputs": {name: str(place) for name, place in request.places.outputs.items()},
-            "resumed_from": ready.earlier.run_id if ready.earlier else None,
-            "pid": os.getpid(),
-            "started": started,
-            "ended": None,
-            "exit_code": None,
-            "reason": None,
-        }
-    )
-    (folder.path / "job.yaml").write_text(job.dump(), encoding="utf-8")
-    write_json(folder.path / "spec.json", request.spec)
-    for node in range(info.nodes):
-        folder.node(node).mkdir()
-
-
-def _keep(folder: RunFolder) -> None:
-    """In the user's ledger, where that can be: ``cloudtrain runs`` shows it then from any folder."""
-    from cloudtrain.runs.recording import keep  # SQLite is not needed before
-
     keep(folder)
+    return end
 
 
 @contextlib.contextmanager
