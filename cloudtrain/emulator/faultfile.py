@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
 from cloudtrain.spec.fields import CLOUDS, Annotation, Choice, Plain, Positive, Text, Whole, absent
@@ -118,12 +118,21 @@ class LogEntry(Section):
     provider: Annotated[str | None, Choice(CLOUDS)] = Field(default=None, description="Of this one alone.")
 
 
+def _is_list(value: object) -> object:
+    if not isinstance(value, (list, tuple)):
+        raise wrong(f"must be a list of entries, not {kind(value)}")
+    return value
+
+
+_LIST = BeforeValidator(_is_list)
+
+
 class FaultFile(Section):
     """All of it."""
 
-    calls: tuple[CallEntry, ...] = Field(default=(), description="Faults of calls, each on its own.")
-    jobs: tuple[JobEntry, ...] = Field(default=(), description="Faults of jobs, taken together.")
-    logs: tuple[LogEntry, ...] = Field(default=(), description="Faults of logs, taken together.")
+    calls: Annotated[tuple[CallEntry, ...], _LIST] = Field(default=(), description="Faults of calls, each on its own.")
+    jobs: Annotated[tuple[JobEntry, ...], _LIST] = Field(default=(), description="Faults of jobs, taken together.")
+    logs: Annotated[tuple[LogEntry, ...], _LIST] = Field(default=(), description="Faults of logs, taken together.")
 
 
 def _only(given: Mapping[str, Any], key: str, faults: tuple[str, ...]) -> Iterator[InitErrorDetails]:
