@@ -88,7 +88,7 @@ def test_a_node_may_take_longer_than_the_start_timeout_to_prepare(make: Make, se
     head, slow = job.start(0, changed={"CLOUDTRAIN_SECRETREF_WANDB_API_KEY": None}), job.start(1)
     slow.wait_for(lambda: server.asked_for(TOKEN))
     head.wait_for(lambda: is_prepared(head))
-    time.sleep(timeout + 1)  # both launchers count from before that: the timeout is over for both, and neither may have minded
+    time.sleep(timeout + 1)  # both launchers count from before that: it is over for both, and neither may have minded
     server.open.set()
     assert [node.end() for node in job.nodes] == [0, 0], job.said
 
