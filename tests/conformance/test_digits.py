@@ -86,17 +86,20 @@ def test_the_log_can_be_read_again(ended: Ended, backend: Backend) -> None:
 
 
 def test_what_was_received_is_what_render_shows(ended: Ended, backend: Backend) -> None:
-    if backend.provider not in ("sagemaker", "vertex"):
-        pytest.skip("nothing is sent to this machine; Azure ML's form is turned into the wire's by the vendor: below")
-    shown = backend.cloudtrain("render", "job.yaml", "--provider", backend.provider, cwd=ended.project)
-    received = [item for item in backend.emulator.plane(backend.provider).requests if _name(item) == _name(shown.json)]  # type: ignore[attr-defined]
-    assert [json.dumps(item, sort_keys=True) for item in received] == [json.dumps(shown.json, sort_keys=True)]
+    """Azure ML's form is turned into the wire's by the vendor's client, and back by the emulator."""
+    if backend.provider == "local":
+        pytest.skip("nothing is sent to this machine")
+    shown = backend.cloudtrain("render", "job.yaml", "--provider", backend.provider, cwd=ended.project).json
+    shown.pop("$schema", None)  # names the form; it is no part of the job
+    received = [form for form in _received(backend) if _name(form) == _name(shown)]
+    assert [json.dumps(form, sort_keys=True) for form in received] == [json.dumps(shown, sort_keys=True)]
+
+
+def _received(backend: Backend) -> list[dict[str, Any]]:
+    plane: Any = backend.emulator.plane(backend.provider)
+    forms: list[dict[str, Any]] = plane.forms if backend.provider == "azureml" else plane.requests
+    return forms
 
 
 def _name(request: Mapping[str, Any]) -> str:
-    return str(request.get("TrainingJobName") or request.get("displayName"))
-
-
-def test_a_second_submit_of_a_job_that_is_over_is_another_run(ended: Ended, backend: Backend) -> None:
-    shown = backend.cloudtrain("submit", "job.yaml", "--provider", backend.provider, "--dry-run", cwd=ended.project)
-    assert shown.code == 0, shown.err
+    return str(request.get("TrainingJobName") or request.get("displayName") or request.get("name"))
