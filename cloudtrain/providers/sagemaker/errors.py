@@ -75,7 +75,7 @@ def asking(what: str, region: str) -> Iterator[None]:
         raise UnreachableError(f"cannot {what} in {region}: {said(str(error))}", hint=_LATER) from error
     except ResponseParserError as error:
         raise _no_sense(what, region, said(str(error))) from error
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         if not _is_of_parser(error):
             raise
         raise _no_sense(what, region, said(str(error))) from error
@@ -93,9 +93,10 @@ def code_of(error: Any) -> str:
 
 
 def _is_of_parser(error: Exception) -> bool:
-    """Whether botocore has stumbled over an answer: JSON that is no object, bytes that are no text."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return str(frames[-1].f_globals.get("__name__")) == "botocore.parsers"
+    """Whether botocore has stumbled over an answer: JSON that is no object, bytes that are no text, a time that no
+    calendar has."""
+    names = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return "botocore.parsers" in names or names[-1] == "botocore.endpoint"  # which adds to what was parsed
 
 
 def _no_sense(what: str, region: str, why: str) -> NoSense:

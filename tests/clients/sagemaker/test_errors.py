@@ -116,13 +116,20 @@ def test_what_stays_so_after_all_repetitions(aws: Aws, client: Client, trouble: 
     assert aws.operations() == ["DescribeTrainingJob"] * 3  # as AWS_MAX_ATTEMPTS says in these tests
 
 
-@pytest.mark.parametrize("page", [b"<html>log in</html>", b"", b"[1, 2]", b"\xff\xfe", b"{}"])
+@pytest.mark.parametrize("page", [b"<html>log in</html>", b"", b"[1, 2]", b"\xff\xfe", b"{}", b"null"])
 def test_answers_that_are_none(aws: Aws, client: Client, page: bytes) -> None:
     """A proxy that wants a login, say."""
     aws.page = page
     for ask in (lambda: client.describe("x"), lambda: client.create(request_of(CPU)), lambda: list(client.list())):
         with pytest.raises(UnreachableError, match=REGION):
             ask()
+
+
+@pytest.mark.parametrize("time", [b"1e300", b"-1e12"])
+def test_a_time_that_no_calendar_has(aws: Aws, client: Client, time: bytes) -> None:
+    aws.page = b'{"TrainingJobName": "x", "CreationTime": ' + time + b"}"
+    with pytest.raises(UnreachableError, match="makes no sense"):
+        client.describe("x")
 
 
 class TestHalfAnswers:
