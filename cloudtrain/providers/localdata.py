@@ -11,18 +11,17 @@ import hashlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from cloudtrain.bundle.cache import DigestCache, stamp
 from cloudtrain.errors import MissingError
 from cloudtrain.providers.base import Shipped
 from cloudtrain.providers.local.links import key_of, objects_of
-from cloudtrain.providers.places import store_of
+from cloudtrain.providers.places import lying_here, store_of
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
     from cloudtrain.settings import Settings
-    from cloudtrain.spec.fields import Provider
 
 _DIGITS = 32
 _PIECE = 1 << 20
@@ -42,7 +41,10 @@ def placed(job: Job, settings: Settings) -> Placed:
     Reads the files, unless they are known from before. Raises MissingError for files that cannot be read.
     """
     ships, notes, uris = [], [], {}
-    for name, folder in _channels(job, cast("Provider", settings.provider)):
+    for name, uri in lying_here(job, settings.provider).items():
+        folder = (job.folder / uri.removeprefix("file://")).resolve()
+        if not folder.exists():
+            continue
         content = _digest(folder)
         to = f"{store_of(settings)}/data/{content.digest}/"
         ships.append(Shipped("data", to, str(folder)))
@@ -55,17 +57,6 @@ def objects(folder: Path) -> Iterator[tuple[str, Path]]:
     """Key below the channel's folder, and the file, in the order of the keys. Raises MissingError."""
     for file in objects_of(folder):
         yield key_of(file, folder), file
-
-
-def _channels(job: Job, provider: Provider) -> Iterator[tuple[str, Path]]:
-    """Those that name a place for this machine, and none for the provider. One place for all is no place here."""
-    for name, channel in job.data.items():
-        here = channel.uri_for("local")
-        if here is None or isinstance(channel.uri, str) or channel.uri_for(provider) is not None:
-            continue
-        folder = job.folder / here.removeprefix("file://")
-        if folder.exists():
-            yield name, folder.resolve()
 
 
 class _Content(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cloudtrain import plugins
@@ -50,6 +50,18 @@ def places_of(job: Job, context: Context) -> Places:
     # Whatever lies in the folder is what a job goes on from, wanted or not: so every run has one of its own.
     checkpoints = f"{kept.rstrip('/')}/{context.run_id}/" if kept else f"{run}checkpoints/"
     return Places(f"{root}/code/{context.code}/", run, checkpoints)
+
+
+def lying_here(job: Job, provider: str) -> dict[str, str]:
+    """Channels that name a place for this machine and none for the provider -> that place. One place for all is none
+    of this machine's."""
+    name = cast("Provider", provider)
+    found = {
+        channel: given.uri_for("local")
+        for channel, given in job.data.items()
+        if isinstance(given.uri, Mapping) and given.uri_for(name) is None
+    }
+    return {channel: uri for channel, uri in found.items() if uri is not None}
 
 
 def output_places(job: Job, provider: Provider, run: str) -> dict[str, str]:

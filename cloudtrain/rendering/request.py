@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from cloudtrain.errors import SpecError
 from cloudtrain.providers import registry
-from cloudtrain.providers.base import Context, Request
+from cloudtrain.providers.base import Context, Request, Shipped
 from cloudtrain.providers.identity import code_digest, run_id_of
-from cloudtrain.providers.localdata import placed
+from cloudtrain.providers.places import lying_here
 from cloudtrain.providers.shipping import bundle_of, entrypoints_digest
 from cloudtrain.settings import Settings, settings_for
 from cloudtrain.spec.problems import shown
@@ -46,10 +46,20 @@ def request_for(
     if settings is not None and not isinstance(settings, Mapping):
         raise SpecError(f"settings must be a mapping such as {{'region': 'eu-west-1'}}, not {shown(settings)}")
     chosen = settings_for(name, job.folder, given=settings)
-    found = placed(job, chosen)
-    made = registry.translate(found.job, context_for(found.job, chosen, bundle, attempt))
+    placed, ships, notes = with_data(job, chosen)
+    made = registry.translate(placed, context_for(placed, chosen, bundle, attempt))
     unset = (_placeholders(chosen),) if chosen.missing else ()
-    return made._replace(ships=(*made.ships, *found.ships), notes=(*unset, *found.notes, *made.notes))
+    return made._replace(ships=(*made.ships, *ships), notes=(*unset, *notes, *made.notes))
+
+
+def with_data(job: Job, settings: Settings) -> tuple[Job, tuple[Shipped, ...], tuple[str, ...]]:
+    """The job with a place for every channel that lies here alone, what has to be sent there, and what to say of it.
+    Raises MissingError for files that cannot be read."""
+    if not lying_here(job, settings.provider):
+        return job, (), ()
+    from cloudtrain.providers.localdata import placed  # few jobs have such channels, and loading this takes a moment
+
+    return placed(job, settings)
 
 
 def context_for(job: Job, settings: Settings, bundle: Bundle, attempt: int = 1) -> Context:

@@ -21,11 +21,10 @@ from cloudtrain.providers import registry
 from cloudtrain.providers.account import require
 from cloudtrain.providers.base import Context, Request, Shipped
 from cloudtrain.providers.identity import run_id_of
-from cloudtrain.providers.localdata import Placed, placed
 from cloudtrain.providers.port import Client, Description, Progress, silent
 from cloudtrain.providers.shipping import bundle_of
 from cloudtrain.rendering.check import check_request
-from cloudtrain.rendering.request import context_for
+from cloudtrain.rendering.request import context_for, with_data
 from cloudtrain.runs.alone import alone
 from cloudtrain.runs.creating import create, newest_as_sent
 from cloudtrain.runs.ledger import Entry, Ledger
@@ -51,6 +50,8 @@ class Prepared(NamedTuple):
     """Of the first run of this job, code and settings."""
     data: tuple[Shipped, ...]
     """Files of channels that lie here and travel with the job."""
+    notes: tuple[str, ...] = ()
+    """What to say of them."""
 
     def context(self, number: int) -> Context:
         """That of the run with this number, counted from 1."""
@@ -60,7 +61,7 @@ class Prepared(NamedTuple):
     def request(self, number: int = 1) -> Request:
         """The request of the first attempt. Raises JobFileError with all that the provider refuses."""
         made = registry.translate(self.job, self.context(number))
-        return made._replace(ships=(*made.ships, *self.data))
+        return made._replace(ships=(*made.ships, *self.data), notes=(*self.notes, *made.notes))
 
 
 def prepare(job: Job, provider: str, *, settings: Mapping[str, str] | None = None) -> Prepared:
@@ -72,12 +73,12 @@ def prepare(job: Job, provider: str, *, settings: Mapping[str, str] | None = Non
     name = registry.known(provider, local=True)
     chosen = settings_for(name, job.folder, given=settings)
     bundle = bundle_of(job)
-    found = placed(job, chosen) if name != registry.LOCAL else Placed(job, (), ())
-    context = context_for(found.job, chosen, bundle)
+    placed, ships, notes = with_data(job, chosen)
+    context = context_for(placed, chosen, bundle)
     if name == registry.LOCAL:  # its places are those of this folder: the same job elsewhere is another one
         here = {"project": str(job.folder.resolve())}
         context = context._replace(run_id=run_id_of(job, name, here, context.code))
-    prepared = Prepared(found.job, chosen, bundle, context, found.ships)
+    prepared = Prepared(placed, chosen, bundle, context, ships, notes)
     request = prepared.request()
     if problems := check_request(job, request).problems:
         raise JobFileError(problems)
