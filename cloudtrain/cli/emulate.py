@@ -136,9 +136,8 @@ class _Signals:
             os._exit(128 + number)
         self._first = self._first or number
         self._told.set()
-        if self._process and not (number == signal.SIGINT and _is_the_terminals()):
-            with suppress(ProcessLookupError):
-                self._process.send_signal(number)
+        if self._process:
+            _pass(number, self._process)
 
     def check(self) -> None:
         """Whether there is to be a command at all."""
@@ -146,14 +145,20 @@ class _Signals:
             sys.exit(128 + self._first)
 
     def pass_to(self, process: subprocess.Popen[bytes]) -> None:
-        """From now on."""
+        """From now on, and what came while it was being started: on a busy machine it runs before this is called."""
         self._process = process
         if self._told.is_set():
-            process.send_signal(self._first)
+            _pass(self._first, process)
 
     def wait(self) -> None:
         """For the first one."""
         self._told.wait()  # also for what came before
+
+
+def _pass(number: int, process: subprocess.Popen[bytes]) -> None:
+    if not (number == signal.SIGINT and _is_the_terminals()):
+        with suppress(ProcessLookupError):
+            process.send_signal(number)
 
 
 def _is_the_terminals() -> bool:

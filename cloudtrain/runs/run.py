@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.errors import JobFailed, MissingError, SpecError
-from cloudtrain.providers import registry
 from cloudtrain.providers.port import Artefact, Client, Cursor, LogLine, Progress, silent
 from cloudtrain.runs.observer import Observer
 from cloudtrain.runs.state import State
@@ -52,6 +51,8 @@ class Run:
     @cached_property
     def client(self) -> Client:
         """The port to the provider; loads the vendor's SDK."""
+        from cloudtrain.providers import registry  # a local run needs nothing of any cloud
+
         return registry.connect(self.provider, self._account)
 
     @property
