@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,13 +42,27 @@ def connected(file: Path, patience: float) -> sqlite3.Connection:
     MissingError for a file of a later cloudtrain."""
     db = sqlite3.connect(file, timeout=patience, isolation_level=None)
     try:
-        db.execute("PRAGMA journal_mode=WAL")
+        _with_log(db, patience)
         db.execute("PRAGMA synchronous=FULL")  # what is about to be billed must be kept though the power fails
         _at_version(db)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _with_log(db: sqlite3.Connection, patience: float) -> None:
+    """Set the write-ahead log. SQLite itself does not wait here: of two processes that turn a new file's journal at
+    once, one is told at once that it is locked (no busy handler while a read lock is held, sqlite3BtreeBeginTrans)."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.005)
 
 
 def _at_version(db: sqlite3.Connection) -> None:
