@@ -10,7 +10,7 @@ from cloudtrain.errors import SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers.local.options import Cloud, Device, Engine, Isolation, LocalOptions
 from cloudtrain.providers.local.run import run_local
-from cloudtrain.runs.observer import Observer
+from cloudtrain.record.observer import Observer
 from cloudtrain.runs.run import Run
 
 

@@ -11,7 +11,7 @@ from cloudtrain.cli.settings_option import refuse_nobodys, settings_option
 from cloudtrain.cli.types import json_option
 
 if TYPE_CHECKING:
-    from cloudtrain.doctor.check import Check
+    from cloudtrain.providers.questions import Check
 
 _MACHINE = "this machine"
 _EXIT_PROBLEM = 3

@@ -14,7 +14,7 @@ import click
 from cloudtrain.errors import MissingError, RefusedError
 
 if TYPE_CHECKING:
-    from cloudtrain.runs.observer import Observer, RunInfo
+    from cloudtrain.record.observer import Observer, RunInfo
     from cloudtrain.runs.run import Run
     from cloudtrain.runs.status import RunStatus
 
@@ -115,8 +115,8 @@ def _leaving() -> Iterator[None]:
 
 def _info(run: Run) -> RunInfo:
     """What the ledger knows of it."""
+    from cloudtrain.record.observer import RunInfo
     from cloudtrain.runs.ledger import Ledger
-    from cloudtrain.runs.observer import RunInfo
 
     with Ledger.open() as ledger:
         entry, plan = ledger.entry(run.run_id), ledger.plan(run.run_id)

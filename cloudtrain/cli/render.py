@@ -99,7 +99,7 @@ def _request_for(job: Job, provider: str, bundle: Bundle, settings: dict[str, st
     request = request_for(job, provider, bundle, settings=settings, attempt=attempt)
     if not job.overrides.get(provider):
         return request
-    from cloudtrain.rendering.check import check_overrides
+    from cloudtrain.providers.checking import check_overrides
 
     unchecked = check_overrides(job, request)
     return request._replace(notes=(*request.notes, unchecked)) if unchecked else request

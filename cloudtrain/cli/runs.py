@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cloudtrain.cli.types import json_option
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 
 if TYPE_CHECKING:
     from cloudtrain.runs.ledger import Entry
@@ -47,9 +47,9 @@ def command(provider: str | None, name: str | None, state: str | None, limit: in
 
 def _print(found: list[Entry]) -> None:
     from cloudtrain.display.standing import short
-    from cloudtrain.display.summary import printable
     from cloudtrain.display.table import table
     from cloudtrain.display.times import moment
+    from cloudtrain.wording import printable
 
     rows: list[dict[str, str]] = [
         {"run": printable(entry.run_id), "provider": entry.provider, "state": entry.state.value,

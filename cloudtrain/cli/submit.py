@@ -13,7 +13,7 @@ from cloudtrain.cli.types import Numbers
 from cloudtrain.errors import SpecError
 
 if TYPE_CHECKING:
-    from cloudtrain.runs.observer import Observer
+    from cloudtrain.record.observer import Observer
     from cloudtrain.runs.run import Run
     from cloudtrain.runs.submission import Prepared
 
@@ -94,7 +94,7 @@ def _send(prepared: Prepared, new: bool, quiet: bool, as_json: bool) -> Run:
 def notes(quiet: bool) -> Observer:
     """Says on standard error what there is to say before a run has begun."""
     from cloudtrain.display.plain import PlainDisplay
-    from cloudtrain.runs.observer import Observer
+    from cloudtrain.record.observer import Observer
 
     return Observer() if quiet else PlainDisplay(None, None)
 
@@ -113,7 +113,7 @@ def say_begun(run: Run, quiet: bool, as_json: bool) -> None:
     elif quiet:
         click.echo(run.run_id)
     else:
-        from cloudtrain.display.summary import printable
+        from cloudtrain.wording import printable
 
         where = "in the background" if run.provider == "local" else f"on {run.provider} as {entry.native_name}"
         click.echo(f"run {run.run_id}: {entry.state} {printable(where)}")

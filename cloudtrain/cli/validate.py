@@ -91,7 +91,7 @@ def _checked_for_clouds(report: _Report, job: Job, settings: dict[str, str]) -> 
 def _checked_for(
     job: Job, provider: str, bundle: Bundle, settings: dict[str, str]
 ) -> tuple[tuple[Problem, ...], list[str]]:
-    from cloudtrain.rendering.check import check_request
+    from cloudtrain.providers.checking import check_request
     from cloudtrain.rendering.request import request_for
 
     try:

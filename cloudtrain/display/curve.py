@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cloudtrain.runs.metrics import MetricsReader, number
+from cloudtrain.record.metrics import MetricsReader, number
 
 
 def loss_points(metrics: Path) -> tuple[list[float], list[float]]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection
 from typing import TextIO
 
-from cloudtrain.runs.observer import Observer
+from cloudtrain.record.observer import Observer
 
 
 class LinesDisplay(Observer):

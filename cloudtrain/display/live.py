@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cloudtrain.display.summary import ending, heading, unknown_ranks
-from cloudtrain.runs.metrics import number
-from cloudtrain.runs.observer import Observer, RunInfo
-from cloudtrain.runs.state import State
+from cloudtrain.record.metrics import number
+from cloudtrain.record.observer import Observer, RunInfo
+from cloudtrain.record.state import State
 
 _SHOWN_RANKS = 16
 _REFRESH_PER_SECOND = 8

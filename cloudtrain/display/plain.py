@@ -10,8 +10,8 @@ from collections.abc import Collection
 from typing import Any, TextIO
 
 from cloudtrain.display.summary import ending, heading, unknown_ranks
-from cloudtrain.runs.observer import Observer, RunInfo
-from cloudtrain.runs.state import State
+from cloudtrain.record.observer import Observer, RunInfo
+from cloudtrain.record.state import State
 
 _PIECE = 1024
 """Characters, at most 4096 bytes: what a pipe that `select` calls writable takes without blocking (PIPE_BUF)."""

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cloudtrain.display.summary import printable, shown
+from cloudtrain.display.summary import shown
 from cloudtrain.display.times import moment, span
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
+from cloudtrain.wording import printable
 
 if TYPE_CHECKING:
     from cloudtrain.runs.status import RunStatus

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from cloudtrain.runs.observer import RunInfo
+from cloudtrain.record.observer import RunInfo
+from cloudtrain.wording import printable
 
 _LONG_TRACEBACK = 40
 
@@ -59,11 +60,6 @@ def _ending(report: dict[str, Any]) -> Iterator[str]:
     metrics = Path(report["folder"]) / "metrics"
     if _holds_anything(metrics):
         yield f"  metrics  {shown(metrics)}"
-
-
-def printable(text: str) -> str:
-    """Without what a terminal would obey: control characters of a failed rank's message."""
-    return "".join(c if c.isprintable() or c in "\t" else repr(c)[1:-1] for c in text)
 
 
 def _holds_anything(folder: Path) -> bool:

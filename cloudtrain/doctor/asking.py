@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from cloudtrain.doctor.check import LATER, Check, Question, of_error
+from cloudtrain.providers.questions import LATER, Check, Question, of_error
 
 T = TypeVar("T")
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cloudtrain.doctor import packages
 from cloudtrain.doctor.asking import answered, late, together
-from cloudtrain.doctor.check import Check, Signed
 from cloudtrain.doctor.settings import Found, found
 from cloudtrain.errors import CloudtrainError
+from cloudtrain.providers.questions import Check, Signed
 from cloudtrain.providers.registry import EXTRAS, NAMES
 from cloudtrain.providers.vendor import Broken, importing
 
 if TYPE_CHECKING:
-    from cloudtrain.doctor.check import Doctor
+    from cloudtrain.providers.questions import Doctor
 
 _LOADING = threading.Lock()
 """Packages that are imported by two threads at once get in each other's way (seen: KeyError, CPython 3.11)."""

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import cloudtrain
 from cloudtrain.doctor.asking import answered
-from cloudtrain.doctor.check import Check, Question
 from cloudtrain.doctor.packages import installed
 from cloudtrain.errors import CloudtrainError, MissingError
 from cloudtrain.home import home
+from cloudtrain.providers.questions import Check, Question
 
 _LOADS = """
 import json, warnings

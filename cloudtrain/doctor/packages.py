@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from typing import NamedTuple
 
-from cloudtrain.doctor.check import Check
+from cloudtrain.providers.questions import Check
 
 _NEED = re.compile(
     r"(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?\s*(?P<versions>[^;]*);.*\bextra == ['\"](?P<extra>[^'\"]+)['\"]"

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from cloudtrain.doctor.check import Check
 from cloudtrain.errors import CloudtrainError
+from cloudtrain.providers.questions import Check
 from cloudtrain.settings import Settings, find_file, keys_of, settings_for
 
 

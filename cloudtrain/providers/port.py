@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle

@@ -1,1 +1,1 @@
-"""The life of a run: its states, its folder, its end, and the handle users hold."""
+"""The life of a run, the same on every provider: ledger, submit, follow, resume, download, and the users' handle."""

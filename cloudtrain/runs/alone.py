@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from cloudtrain.errors import MissingError
 from cloudtrain.home import home_folder
-from cloudtrain.runs.observer import Observer
+from cloudtrain.record.observer import Observer
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from cloudtrain.errors import SpecError, did_you_mean
 from cloudtrain.providers.landing import below
 from cloudtrain.providers.port import Artefact, Progress
-from cloudtrain.runs.folder import cannot_write
+from cloudtrain.record.folder import cannot_write
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:

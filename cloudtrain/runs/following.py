@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from cloudtrain.errors import CloudtrainError, RefusedError, SpecError, UnreachableError
 from cloudtrain.providers.port import Client, Cursor, Description, LogLine
-from cloudtrain.runs.observer import Observer
-from cloudtrain.runs.state import State
+from cloudtrain.record.observer import Observer
+from cloudtrain.record.state import State
 
 if TYPE_CHECKING:
     from cloudtrain.runs.ledger import Ledger

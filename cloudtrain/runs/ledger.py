@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.home import home, home_folder
+from cloudtrain.record.state import State
 from cloudtrain.runs.ledgerfile import connected, told
-from cloudtrain.runs.state import State
 
 if TYPE_CHECKING:
     from cloudtrain.providers.port import Description

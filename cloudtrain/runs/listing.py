@@ -12,10 +12,10 @@ from cloudtrain.errors import RefusedError, SpecError
 from cloudtrain.providers import registry
 from cloudtrain.providers.local.port import runs_in
 from cloudtrain.providers.local.standing import describe
-from cloudtrain.runs.folder import RunFolder
+from cloudtrain.record.folder import RunFolder
+from cloudtrain.record.state import State
 from cloudtrain.runs.ledger import Entry, Ledger
 from cloudtrain.runs.recording import entry_of
-from cloudtrain.runs.state import State
 
 _MOST_GOING_ON = 1000
 _ATTEMPT = re.compile(r"-a[0-9]+$")

@@ -7,7 +7,7 @@ from typing import Any
 
 from cloudtrain.errors import CloudtrainError
 from cloudtrain.providers.local.standing import describe
-from cloudtrain.runs.folder import RunFolder
+from cloudtrain.record.folder import RunFolder
 from cloudtrain.runs.ledger import Entry, Ledger
 
 _PATIENCE_SECONDS = 1.0

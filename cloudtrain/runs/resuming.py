@@ -14,12 +14,12 @@ from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import Context, Request
 from cloudtrain.providers.port import Client, Progress, silent
+from cloudtrain.record.observer import Observer
+from cloudtrain.record.state import State
 from cloudtrain.runs.alone import alone
 from cloudtrain.runs.creating import create, newest_as_sent
 from cloudtrain.runs.ledger import Entry, Ledger
-from cloudtrain.runs.observer import Observer
 from cloudtrain.runs.run import Run
-from cloudtrain.runs.state import State
 from cloudtrain.settings import Settings
 from cloudtrain.spec.problems import JobFileError
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from cloudtrain.errors import JobFailed, MissingError, SpecError
 from cloudtrain.providers.port import Artefact, Client, Cursor, LogLine, Progress, silent
-from cloudtrain.runs.observer import Observer
-from cloudtrain.runs.state import State
+from cloudtrain.record.observer import Observer
+from cloudtrain.record.state import State
 from cloudtrain.runs.status import RunStatus
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Run:
 
     def report(self) -> dict[str, Any]:
         """The end report of a local run. Raises SpecError while there is none, and for runs elsewhere."""
-        from cloudtrain.runs.folder import RunFolder, read_json
+        from cloudtrain.record.folder import RunFolder, read_json
 
         return read_json(RunFolder(self.folder).report)
 
@@ -161,7 +161,7 @@ class Run:
         from cloudtrain.runs.resuming import resume
 
         if self.provider == LOCAL:  # it may be older than the ledger
-            from cloudtrain.runs.folder import RunFolder
+            from cloudtrain.record.folder import RunFolder
             from cloudtrain.runs.recording import keep
 
             keep(RunFolder(self.folder))

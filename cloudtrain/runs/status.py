@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 
 if TYPE_CHECKING:
     from cloudtrain.providers.port import Description

@@ -20,15 +20,15 @@ from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.providers.account import require
 from cloudtrain.providers.base import Context, Request, Shipped
+from cloudtrain.providers.checking import check_request
 from cloudtrain.providers.identity import run_id_of
 from cloudtrain.providers.port import Client, Description, Progress, silent
 from cloudtrain.providers.shipping import bundle_of
-from cloudtrain.rendering.check import check_request
+from cloudtrain.record.observer import Observer
 from cloudtrain.rendering.request import context_for, with_data
 from cloudtrain.runs.alone import alone
 from cloudtrain.runs.creating import create, newest_as_sent
 from cloudtrain.runs.ledger import Entry, Ledger
-from cloudtrain.runs.observer import Observer
 from cloudtrain.runs.run import Run
 from cloudtrain.settings import Settings, settings_for
 from cloudtrain.spec.problems import JobFileError

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from cloudtrain.runs.folder import RunFolder
+from cloudtrain.record.folder import RunFolder
+from cloudtrain.record.state import State
 from cloudtrain.runs.ledger import Entry, Ledger
 from cloudtrain.runs.recording import keep
-from cloudtrain.runs.state import State
 from tests.cli.running import cloudtrain
 
 RUN = "digits-20261130-201500-k3f9"

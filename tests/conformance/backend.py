@@ -27,7 +27,7 @@ _EPOCHS = 4
 _FOLLOW = """
 import json, sys
 import cloudtrain as ct
-from cloudtrain.runs.observer import Observer
+from cloudtrain.record.observer import Observer
 
 class Notes(Observer):
     states, lines = [], []

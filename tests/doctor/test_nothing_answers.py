@@ -12,10 +12,10 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
 from cloudtrain.doctor.asking import answered
-from cloudtrain.doctor.check import Check, Question, Unknown
 from cloudtrain.doctor.packages import installed
 from cloudtrain.doctor.settings import found
 from cloudtrain.emulator import certificates
+from cloudtrain.providers.questions import Check, Question, Unknown
 from tests.doctor.looking import SETTINGS, alone, doctor
 
 CLOUDS = ("sagemaker", "vertex", "azureml")

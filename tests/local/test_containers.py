@@ -15,7 +15,7 @@ from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.providers.local.rehearsal import Rehearsal, rehearse
 from cloudtrain.providers.local.translate import Machine, translate
 from cloudtrain.providers.shipping import bundle_of
-from cloudtrain.runs.folder import RunFolder
+from cloudtrain.record.folder import RunFolder
 from cloudtrain.spec.problems import JobFileError
 from cloudtrain_launch import objects
 from tests.local.project import require

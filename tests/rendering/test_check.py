@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cloudtrain.providers import registry
-from cloudtrain.rendering.check import check_request
+from cloudtrain.providers.checking import check_request
 from tests.providers.contexts import context, job_of
 
 HEAD = "name: j\nentry: t.py\nenvironment: {image: a/b}\noverrides:\n"

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from cloudtrain.record.observer import Observer
 from cloudtrain.runs.alone import alone
-from cloudtrain.runs.observer import Observer
 
 LIMIT_SECONDS = 60
 HOLDER = """
 import sys
 from cloudtrain.runs.alone import alone
-from cloudtrain.runs.observer import Observer
+from cloudtrain.record.observer import Observer
 with alone("digits", Observer()):
     print("held", flush=True)
     sys.stdin.read()

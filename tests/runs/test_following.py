@@ -9,10 +9,10 @@ import pytest
 
 from cloudtrain.errors import RefusedError, UnreachableError
 from cloudtrain.providers.port import Client, Cursor, Description, LogLine, LogPage
+from cloudtrain.record.observer import Observer
+from cloudtrain.record.state import State
 from cloudtrain.runs.following import Follower
-from cloudtrain.runs.observer import Observer
 from cloudtrain.runs.run import Run
-from cloudtrain.runs.state import State
 
 UNREACHABLE = UnreachableError("no answer")
 

@@ -13,8 +13,8 @@ import pytest
 
 from cloudtrain.errors import MissingError
 from cloudtrain.providers.port import Description
+from cloudtrain.record.state import State
 from cloudtrain.runs.ledger import Entry, Ledger
-from cloudtrain.runs.state import State
 
 
 def entry(number: int, **changes: object) -> Entry:
@@ -109,7 +109,7 @@ WRITES = """
 import sys
 from pathlib import Path
 from cloudtrain.runs.ledger import Ledger
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 from tests.runs.test_ledger import entry, seen
 first = int(sys.argv[2])
 for number in range(first, first + 50):

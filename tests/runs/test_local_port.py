@@ -15,8 +15,8 @@ import pytest
 from cloudtrain.errors import RefusedError, SpecError
 from cloudtrain.providers import registry
 from cloudtrain.providers.port import Artefact, Client, LogLine
-from cloudtrain.runs.folder import RunFolder
-from cloudtrain.runs.state import State
+from cloudtrain.record.folder import RunFolder
+from cloudtrain.record.state import State
 
 
 def a_run(project: Path, folder_name: str = "digits-20261130-201500-k3f9", **state: Any) -> RunFolder:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cloudtrain.providers.loglines import parse
 from cloudtrain.providers.port import LogLine
-from cloudtrain.runs.loglines import parse
 
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 TEXTS = ["loss 0.5", "", "  indented", "[7/8] printed by the user", "10%\r20%", "tab\there", "\x1b[31mred\x1b[0m", "ä"]

@@ -27,7 +27,7 @@ from cloudtrain.providers.port import Artefact, Cursor, Description, LogPage, Pr
 from cloudtrain.providers.reading import section, text
 from cloudtrain.providers.registry import EXTRAS
 from cloudtrain.providers.vendor import importing
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cloudtrain.errors import CloudtrainError, MissingError, RefusedError, UnreachableError
 from cloudtrain.providers.azureml.calls import CONNECT_SECONDS, READ_SECONDS, TRIES, pause
 from cloudtrain.providers.azureml.endpoints import ARM, CLOUD, Endpoints
-from cloudtrain.providers.azureml.errors import THROTTLED, is_login, of_response, one_line
+from cloudtrain.providers.azureml.errors import THROTTLED, is_login, of_response, shown
 from cloudtrain.providers.azureml.schema import quiet, written_form
 from cloudtrain.providers.registry import EXTRAS
 from cloudtrain.providers.vendor import importing
@@ -128,8 +128,8 @@ def _loaded(form: Mapping[str, Any]) -> Any:
 def _refused(error: Exception) -> RefusedError:
     """What is wrong, out of a page of coloured advice: the lines that begin with ``(x)``."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or type(error).__name__)
-    said = " ".join(re.findall(r"^\(x\) (.+)$", plain, re.M)) or plain
-    return RefusedError(f"azure-ai-ml refuses the form: {one_line(said)}", cause="invalid")
+    marked = " ".join(re.findall(r"^\(x\) (.+)$", plain, re.M)) or plain
+    return RefusedError(f"azure-ai-ml refuses the form: {shown(marked)}", cause="invalid")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from cloudtrain.providers.azureml.errors import one_line, words_of
+from cloudtrain.providers.azureml.errors import shown, words_of
 from cloudtrain.providers.azureml.folders import OURS
 from cloudtrain.providers.azureml.states import ended, seconds_of, state_of
 from cloudtrain.providers.nodes import FINGERPRINT
@@ -37,7 +37,7 @@ def description(job: Mapping[str, Any], details: Mapping[str, Any]) -> Descripti
         native_id=name,
         name=name,
         state=state,
-        vendor_state=one_line(word) or "(none)",
+        vendor_state=shown(word) or "(none)",
         reason=message,
         cause=cause,
         run_id=text(variables, "CLOUDTRAIN_RUN_ID") or text(tags, f"{OURS}run"),

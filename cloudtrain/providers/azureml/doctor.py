@@ -11,10 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cloudtrain.doctor.check import NO_JOB, Check, Question, Signed, Unknown
 from cloudtrain.errors import CloudtrainError, UnreachableError
 from cloudtrain.providers.azureml.credentials import credential_for
 from cloudtrain.providers.azureml.endpoints import EMULATOR, Endpoints, endpoints
+from cloudtrain.providers.questions import NO_JOB, Check, Question, Signed, Unknown
 from cloudtrain.providers.reading import at, entries, section, text
 from cloudtrain.settings import Settings
 

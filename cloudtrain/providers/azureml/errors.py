@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from cloudtrain.display.summary import printable
 from cloudtrain.errors import CloudtrainError, MissingError, RefusedError, UnreachableError
 from cloudtrain.providers.reading import at, entries, text
+from cloudtrain.wording import one_line
 
 THROTTLED = frozenset({408, 429, 500, 502, 503, 504})
 """Answers after which the same call may be made again; whether it was done is not known but for 429."""
@@ -28,9 +28,9 @@ _CAUSES = (
 )
 
 
-def one_line(message: str) -> str:
-    """Text of the service's as a message shows it: on one line, without control characters, not endless."""
-    return printable(" ".join(message.split()))[:_LONGEST]
+def shown(message: str) -> str:
+    """Text of the service's as a message shows it."""
+    return one_line(message, _LONGEST)
 
 
 def words_of(error: Any) -> tuple[str, str]:
@@ -43,7 +43,7 @@ def words_of(error: Any) -> tuple[str, str]:
     for part in (error, *entries(error, "details")):
         codes += _codes_of(part)
         messages += [word for word in [text(part, "message")] if word and word not in messages]
-    return one_line(" ".join(dict.fromkeys(codes))), one_line(" ".join(messages))
+    return shown(" ".join(dict.fromkeys(codes))), shown(" ".join(messages))
 
 
 def _codes_of(part: Any) -> Iterator[str]:
@@ -123,4 +123,4 @@ def _body_of(error: Any) -> Any:
 
 
 def _without_query(error: object) -> str:
-    return one_line(re.sub(r"\?[^\s'\")]*", "?...", str(error)))
+    return shown(re.sub(r"\?[^\s'\")]*", "?...", str(error)))

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from cloudtrain.providers.azureml.calls import Caller
 from cloudtrain.providers.azureml.describing import RETRY
+from cloudtrain.providers.loglines import parse
 from cloudtrain.providers.port import Cursor, LogLine, LogPage
 from cloudtrain.providers.reading import section
-from cloudtrain.runs.loglines import parse
 
 _FILE = rf"(?:{RETRY}|user_logs/)std_log(?:_(?:process_)?(?P<node>[0-9]{{1,5}}))?\.txt"
 _PIECE = 1 << 20

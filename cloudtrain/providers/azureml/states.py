@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from cloudtrain.providers.port import Cause
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 
 _STATES: Mapping[str, State] = {
     "NotStarted": State.PENDING,

@@ -9,7 +9,7 @@ from pathlib import Path
 from cloudtrain.errors import MissingError, RefusedError
 from cloudtrain.providers.landing import landing
 from cloudtrain.providers.port import Artefact, Progress
-from cloudtrain.runs.folder import RunFolder
+from cloudtrain.record.folder import RunFolder
 
 _PIECE = 1 << 20
 

@@ -28,9 +28,9 @@ from cloudtrain.providers.local.prepare import checkpoint_folder
 from cloudtrain.providers.local.request import job_of, options_of
 from cloudtrain.providers.local.run import Place, run_local
 from cloudtrain.providers.local.stopping import stoppable
-from cloudtrain.runs.folder import RunFolder, cannot_write, read_json, write_json
-from cloudtrain.runs.observer import Observer, RunInfo
-from cloudtrain.runs.state import State
+from cloudtrain.record.folder import RunFolder, cannot_write, read_json, write_json
+from cloudtrain.record.observer import Observer, RunInfo
+from cloudtrain.record.state import State
 
 LOG = "background.log"
 REQUEST = "submitted.json"

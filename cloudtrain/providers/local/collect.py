@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cloudtrain.providers.local.rehearsal import Rehearsal, inside
 from cloudtrain.providers.local.translate import Places
+from cloudtrain.wording import printable
 
 _MOST_NOTES = 10
 
@@ -79,4 +80,4 @@ def _same(one: Path, other: Path) -> bool:
 
 def _shown(name: str) -> str:
     """A script may give files names that a terminal would obey."""
-    return name if name.isprintable() else repr(name)[1:-1]
+    return printable(name)

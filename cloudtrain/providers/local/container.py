@@ -18,7 +18,7 @@ from cloudtrain.providers.local.links import lay, lay_share, objects_of, too_few
 from cloudtrain.providers.local.rehearsal import Rehearsal, field, inside
 from cloudtrain.providers.local.translate import LocalRequest, Places
 from cloudtrain.providers.shipping import SPEC, write_code, write_spec
-from cloudtrain.runs.folder import write_json
+from cloudtrain.record.folder import write_json
 
 
 def fill(rehearsal: Rehearsal, request: LocalRequest, bundle: Bundle) -> list[str]:

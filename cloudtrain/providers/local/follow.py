@@ -9,10 +9,10 @@ import time
 from typing import Any
 
 from cloudtrain.providers.local.client import Event, HostProcess
-from cloudtrain.runs.folder import RunFolder
-from cloudtrain.runs.metrics import MetricsReader
-from cloudtrain.runs.observer import Observer
-from cloudtrain.runs.state import State
+from cloudtrain.record.folder import RunFolder
+from cloudtrain.record.metrics import MetricsReader
+from cloudtrain.record.observer import Observer
+from cloudtrain.record.state import State
 
 _METRICS_SECONDS = 0.25
 

@@ -11,9 +11,9 @@ from cloudtrain.job import Job
 from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.providers.local.prepare import Ready
 from cloudtrain.providers.local.translate import LocalRequest
-from cloudtrain.runs.folder import RunFolder, write_json
-from cloudtrain.runs.observer import RunInfo
-from cloudtrain.runs.state import State
+from cloudtrain.record.folder import RunFolder, write_json
+from cloudtrain.record.observer import RunInfo
+from cloudtrain.record.state import State
 
 
 def record(job: Job, options: LocalOptions, ready: Ready, request: LocalRequest, info: RunInfo, started: float) -> None:

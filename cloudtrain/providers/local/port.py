@@ -15,7 +15,7 @@ from cloudtrain.providers.local import artefacts as left
 from cloudtrain.providers.local.loglines import read_page
 from cloudtrain.providers.local.standing import describe, state_of
 from cloudtrain.providers.port import Artefact, Cursor, Description, LogPage, Progress, Uploaded, silent
-from cloudtrain.runs.folder import RUNS, RunFolder
+from cloudtrain.record.folder import RUNS, RunFolder
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle

@@ -16,7 +16,7 @@ from cloudtrain.providers.local.links import lay_share, objects_of, too_few
 from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.providers.local.translate import check, data_folder, is_local
 from cloudtrain.providers.shipping import bundle_of
-from cloudtrain.runs.folder import RunFolder
+from cloudtrain.record.folder import RunFolder
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from cloudtrain.errors import SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import Context, NodeContract, Request
+from cloudtrain.providers.checking import check_overrides
 from cloudtrain.providers.local.client import Container
 from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.providers.local.standins import with_standins
 from cloudtrain.providers.local.translate import Places, data_folder
 from cloudtrain.providers.shipping import entrypoints_digest
-from cloudtrain.rendering.check import check_overrides
 from cloudtrain.settings import settings_for
 
 _REFERENCE = "CLOUDTRAIN_SECRETREF_"

@@ -19,7 +19,7 @@ from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.providers.local.prepare import check_here
 from cloudtrain.providers.local.translate import check
 from cloudtrain.providers.nodes import policy
-from cloudtrain.runs.folder import RUNS, RunFolder
+from cloudtrain.record.folder import RUNS, RunFolder
 
 if TYPE_CHECKING:
     from cloudtrain.providers.base import Context

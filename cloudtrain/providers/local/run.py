@@ -35,9 +35,9 @@ from cloudtrain.providers.local.prepare import (
     worth_preloading,
 )
 from cloudtrain.providers.local.translate import LocalRequest, Machine, needs_fresh_interpreter, translate
-from cloudtrain.runs import report
-from cloudtrain.runs.folder import RunFolder, cannot_write, new_run_id, write_json
-from cloudtrain.runs.observer import Observer, RunInfo
+from cloudtrain.record import report
+from cloudtrain.record.folder import RunFolder, cannot_write, new_run_id, write_json
+from cloudtrain.record.observer import Observer, RunInfo
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle

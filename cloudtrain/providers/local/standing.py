@@ -10,8 +10,9 @@ from typing import Any
 
 from cloudtrain.errors import RefusedError, SpecError
 from cloudtrain.providers.port import Cause, Description
-from cloudtrain.runs.folder import RunFolder, read_json
-from cloudtrain.runs.state import State
+from cloudtrain.record.folder import RunFolder, read_json
+from cloudtrain.record.state import State
+from cloudtrain.wording import printable
 
 CUT_OFF = "the process that ran it ended before the run did"
 _HANDOVER_SECONDS = 1.0
@@ -110,7 +111,7 @@ def _text(value: object) -> str:
     """As a terminal may show it: what a rank died with may hold anything."""
     if not isinstance(value, str):
         return ""
-    return "".join(c if c.isprintable() else " " if c in "\n\t" else repr(c)[1:-1] for c in value)
+    return printable(value.replace("\n", " "))
 
 
 def _whole(value: object) -> int:

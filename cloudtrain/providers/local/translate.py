@@ -15,7 +15,7 @@ from cloudtrain.errors import SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers.local.contract import harness, node_environment
 from cloudtrain.providers.local.options import LocalOptions
-from cloudtrain.runs.folder import RunFolder
+from cloudtrain.record.folder import RunFolder
 from cloudtrain.spec.fields import for_provider
 
 if TYPE_CHECKING:

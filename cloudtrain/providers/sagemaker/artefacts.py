@@ -19,7 +19,7 @@ from cloudtrain.providers.sagemaker.download import download
 from cloudtrain.providers.sagemaker.environment import OUTPUT
 from cloudtrain.providers.sagemaker.places import SCHEME, folder
 from cloudtrain.providers.sagemaker.s3 import Stored, stored
-from cloudtrain.runs.folder import cannot_write
+from cloudtrain.record.folder import cannot_write
 
 METRICS = "metrics/"
 """Folder of the metrics in that of the output."""

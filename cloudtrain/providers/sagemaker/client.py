@@ -22,7 +22,7 @@ from cloudtrain.providers.sagemaker.logs import LogReader
 from cloudtrain.providers.sagemaker.refusals import NameTaken, NotThere
 from cloudtrain.providers.sagemaker.session import Services
 from cloudtrain.providers.sagemaker.upload import upload
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle

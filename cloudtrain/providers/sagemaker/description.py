@@ -13,7 +13,7 @@ from cloudtrain.providers.sagemaker.account import partition_of
 from cloudtrain.providers.sagemaker.names import run_of
 from cloudtrain.providers.sagemaker.said import said
 from cloudtrain.providers.sagemaker.states import cause_of, restarts_of, state_of, words_of
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 
 _CONSOLES = {
     "aws": "https://{region}.console.aws.amazon.com",

@@ -14,8 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cloudtrain.doctor.check import NO_JOB, Check, Question, Signed, Unknown
 from cloudtrain.errors import CloudtrainError, RefusedError, UnreachableError
+from cloudtrain.providers.questions import NO_JOB, Check, Question, Signed, Unknown
 from cloudtrain.providers.reading import entries, text
 from cloudtrain.providers.sagemaker.account import account_problems
 from cloudtrain.providers.sagemaker.errors import asking

@@ -15,11 +15,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from cloudtrain.providers.loglines import parse
 from cloudtrain.providers.port import Cursor, LogLine, LogPage
 from cloudtrain.providers.reading import entries, section, text
 from cloudtrain.providers.sagemaker.errors import called
 from cloudtrain.providers.sagemaker.refusals import BadParameter, NotThere
-from cloudtrain.runs.loglines import parse
 
 GROUP = "/aws/sagemaker/TrainingJobs"
 _STREAM = r"algo-(?P<number>[0-9]{1,6})(-(?P<start>[0-9]{1,15}))?.*"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from cloudtrain.providers.port import Cause
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 
 _OVER = {"Completed": State.SUCCEEDED, "Failed": State.FAILED, "Stopped": State.STOPPED}
 _LIMITS = ("MaxRuntimeExceeded", "MaxWaitTimeExceeded")

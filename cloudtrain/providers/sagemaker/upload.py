@@ -17,7 +17,7 @@ from cloudtrain.providers.localdata import objects
 from cloudtrain.providers.port import Progress, Uploaded
 from cloudtrain.providers.sagemaker.s3 import content, stored
 from cloudtrain.providers.sagemaker.sending import Outgoing, Sender
-from cloudtrain.runs.folder import cannot_write
+from cloudtrain.record.folder import cannot_write
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle

@@ -18,7 +18,7 @@ from cloudtrain.providers.port import Artefact, Progress
 from cloudtrain.providers.vertex.places import FOLDERS, SCHEME
 from cloudtrain.providers.vertex.states import our_variables
 from cloudtrain.providers.vertex.store import TIMEOUT, Store, patience
-from cloudtrain.runs.folder import cannot_write
+from cloudtrain.record.folder import cannot_write
 
 _OUTPUT = "CLOUDTRAIN_OUTPUT_"
 _TRIES = 3

@@ -22,7 +22,7 @@ from cloudtrain.providers.vertex.logs import Logs, Subject, nanoseconds
 from cloudtrain.providers.vertex.states import described, pool_sizes
 from cloudtrain.providers.vertex.store import Store
 from cloudtrain.providers.vertex.upload import upload
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle

@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cloudtrain.doctor.check import NO_JOB, Check, Question, Signed, Unknown
 from cloudtrain.errors import CloudtrainError, UnreachableError
+from cloudtrain.providers.questions import NO_JOB, Check, Question, Signed, Unknown
 from cloudtrain.providers.reading import at, text
 from cloudtrain.providers.vertex.endpoints import LOG_IN, VERTEX, Endpoints
 from cloudtrain.providers.vertex.errors import Told, clean, message_of

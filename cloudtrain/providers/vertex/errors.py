@@ -14,6 +14,7 @@ from cloudtrain.errors import CloudtrainError, MissingError, RefusedError, Unrea
 from cloudtrain.providers.port import Cause
 from cloudtrain.providers.vertex.calls import CAPACITY, QUOTA, TOO_MANY, UNAUTHENTICATED, is_temporary, status
 from cloudtrain.providers.vertex.endpoints import LOG_IN
+from cloudtrain.wording import one_line
 
 _FOUND = re.compile(r"\s*\b[0-9]+\.\s*Field:\s*")
 _URL = re.compile(r"^(?:GET|POST|PUT|PATCH|DELETE|HEAD) \S+: ")
@@ -67,8 +68,8 @@ def message_of(error: Exception) -> str:
 
 
 def clean(text: str) -> str:
-    """On one line, and without control characters."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    """As a message shows it, on one line."""
+    return one_line(text, _LONGEST)
 
 
 def _in_body(text: str) -> str:

@@ -17,13 +17,13 @@ from datetime import datetime, timezone
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
+from cloudtrain.providers.loglines import parse
 from cloudtrain.providers.port import Cursor, LogLine, LogPage
 from cloudtrain.providers.reading import at, entries, text
 from cloudtrain.providers.vertex.calls import retry
 from cloudtrain.providers.vertex.endpoints import Endpoints
 from cloudtrain.providers.vertex.errors import Told
 from cloudtrain.providers.vertex.position import SECOND, Key, Position, key_of
-from cloudtrain.runs.loglines import parse
 
 _PAGE = 1000
 _MOST_LINES = 5000

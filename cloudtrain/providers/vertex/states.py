@@ -20,7 +20,7 @@ from cloudtrain.providers.vertex.errors import clean
 from cloudtrain.providers.vertex.expansion import expanded
 from cloudtrain.providers.vertex.labels import OURS
 from cloudtrain.providers.vertex.reading import environment, int64, seconds
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 
 _PREFIX = "JOB_STATE_"
 STATES: Mapping[str, State] = {

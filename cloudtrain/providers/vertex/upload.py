@@ -16,7 +16,7 @@ from cloudtrain.providers.localdata import objects
 from cloudtrain.providers.port import Progress, Uploaded
 from cloudtrain.providers.vertex.sending import Outgoing, Sender
 from cloudtrain.providers.vertex.store import Store
-from cloudtrain.runs.folder import cannot_write
+from cloudtrain.record.folder import cannot_write
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle

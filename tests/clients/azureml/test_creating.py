@@ -14,7 +14,7 @@ from cloudtrain.errors import MissingError, RefusedError, UnreachableError
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.written import as_yaml
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 from tests.clients.azureml.answers import Fault, cut, error, fault, lost
 from tests.clients.azureml.service import Service
 from tests.providers.azureml.jobs import request as request_of

@@ -9,7 +9,7 @@ import pytest
 
 from cloudtrain.errors import RefusedError, SpecError, UnreachableError
 from cloudtrain.providers.azureml.states import ended, seconds_of, state_of
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 from tests.clients.azureml.answers import Fault, cut, error, fault, lost
 from tests.clients.azureml.service import ACCOUNT, ARM_ID, Service
 from tests.providers.azureml.jobs import request as request_of

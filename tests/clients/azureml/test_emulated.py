@@ -14,8 +14,8 @@ from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.providers.port import Description, LogLine
 from cloudtrain.providers.shipping import bundle_of
+from cloudtrain.record.state import State
 from cloudtrain.rendering.request import render
-from cloudtrain.runs.state import State
 from tests.emulator.azureml.emulated import LIMIT_SECONDS, emulated
 
 pytestmark = pytest.mark.xdist_group("processes")

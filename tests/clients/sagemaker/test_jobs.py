@@ -9,7 +9,7 @@ import pytest
 from cloudtrain.errors import RefusedError, SpecError, UnreachableError
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.port import Client
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 from tests.clients.sagemaker.aws import Aws, Trouble
 from tests.clients.sagemaker.conftest import plain
 from tests.providers.sagemaker.jobs import CPU, GPU, request_of

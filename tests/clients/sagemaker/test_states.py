@@ -8,7 +8,7 @@ import pytest
 
 from cloudtrain.providers.port import Client, Description
 from cloudtrain.providers.sagemaker.description import described as described_from
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 from tests.clients.sagemaker.aws import Aws
 from tests.local.project import require
 from tests.providers.sagemaker.jobs import GPU, request_of
@@ -120,9 +120,9 @@ def test_what_controls_a_terminal_is_taken_out(described: Describe) -> None:
     reason = "AlgorithmError: \x1b[2Jgone\x07\x9b31m\r\nnext\u2028line" + "x" * 5000
     seen = described("Failed", "Failed\x1b[2J", FailureReason=reason)
     assert seen.reason.isprintable()
-    assert seen.reason.startswith("AlgorithmError: [2Jgone 31m | next | line")
+    assert seen.reason.startswith(r"AlgorithmError: \x1b[2Jgone\x07\x9b31m | next | line")
     assert len(seen.reason) < 2100
-    assert seen.vendor_state == "Failed/Failed [2J"
+    assert seen.vendor_state == r"Failed/Failed\x1b[2J"
 
 
 def test_restarts(described: Describe) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 import cloudtrain as ct
 from cloudtrain.errors import RefusedError, SpecError, UnreachableError
+from cloudtrain.record.state import State
 from cloudtrain.runs.addressing import find_run
 from cloudtrain.runs.run import Run
-from cloudtrain.runs.state import State
 from tests.clients.sagemaker.aws import Aws, Trouble
 from tests.clients.sagemaker.conftest import BUCKET, REGION
 

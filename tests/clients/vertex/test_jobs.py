@@ -15,7 +15,7 @@ import pytest
 from cloudtrain.errors import MissingError, RefusedError, SpecError
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.port import Client
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 from tests.clients.vertex.conftest import PARENT, PROJECT, REGION
 from tests.clients.vertex.service import Service, by_grpc, canonical
 from tests.local.project import require
@@ -149,7 +149,7 @@ def test_the_end_and_its_reason(either: str, service: Service, connect: Connect)
     found = client.describe(made.native_id)
 
     assert (found.state, found.cause) == (State.FAILED, "user-code")
-    assert found.reason == "The replica workerpool0-0 exited with a non-zero status of 1. [31mReason: no."
+    assert found.reason == r"The replica workerpool0-0 exited with a non-zero status of 1. \x1b[31mReason: no."
     assert found.started and found.ended
     assert found.ended - found.started == pytest.approx(60.5)
 

@@ -145,7 +145,7 @@ def test_all_that_was_found_is_shown(either: str, service: Service, connect: Con
 
     assert error.value.message.splitlines()[1:] == [
         '  job_spec.worker_pool_specs[0].machine_spec.machine_type: Machine type "n9-standard-4" is not supported.',
-        "  job_spec.worker_pool_specs[0].disk_spec: [2JToo small.",
+        r"  job_spec.worker_pool_specs[0].disk_spec: \x1b[2JToo small.",
     ]
 
 

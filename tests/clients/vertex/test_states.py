@@ -8,7 +8,7 @@ import pytest
 
 from cloudtrain.providers.port import Cause, Description
 from cloudtrain.providers.vertex.states import described
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 from tests.clients.vertex.service import custom_job
 
 NOW = 1_796_033_800.0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import cloudtrain as ct
-from cloudtrain.runs.observer import Observer
+from cloudtrain.record.observer import Observer
 from tests.clients.vertex.service import Service
 from tests.providers.contexts import ACCOUNTS
 

@@ -14,8 +14,8 @@ from cloudtrain.providers import registry
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.port import Client, LogLine
 from cloudtrain.providers.shipping import bundle_of
+from cloudtrain.record.state import State
 from cloudtrain.rendering.request import request_for
-from cloudtrain.runs.state import State
 from tests.emulator.sagemaker.aws import Aws, opened, until
 
 TRAINS = """

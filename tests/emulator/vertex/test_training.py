@@ -18,8 +18,8 @@ from cloudtrain.providers import registry
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.port import Client, LogLine
 from cloudtrain.providers.shipping import bundle_of
+from cloudtrain.record.state import State
 from cloudtrain.rendering.request import request_for
-from cloudtrain.runs.state import State
 from tests.emulator.vertex.clients import until
 from tests.emulator.vertex.conftest import Opened, opened
 

@@ -17,7 +17,7 @@ from cloudtrain.providers.localdata import objects
 from cloudtrain.providers.nodes import FINGERPRINT
 from cloudtrain.providers.port import Artefact, Cause, Cursor, Description, LogPage, Progress, Uploaded, silent
 from cloudtrain.providers.shipping import write_code, write_spec
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 from cloudtrain_toy import logs, service
 from cloudtrain_toy.translate import path_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cloudtrain.providers.loglines import parse
 from cloudtrain.providers.port import Cursor, LogLine, LogPage
-from cloudtrain.runs.loglines import parse
 
 _PAGE_BYTES = 1 << 20
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cloudtrain.runs.state import State
+from cloudtrain.record.state import State
 
 
 @dataclass(frozen=True)

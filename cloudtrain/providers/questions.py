@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from cloudtrain.display.summary import printable
 from cloudtrain.errors import CloudtrainError
+from cloudtrain.wording import one_line
 
 if TYPE_CHECKING:
     from cloudtrain.settings import Settings
@@ -27,7 +27,7 @@ class Check(NamedTuple):
 
     def tidy(self) -> Check:
         """On one line each, without control characters, not endless."""
-        return self._replace(found=one_line(self.found), next=one_line(self.next))
+        return self._replace(found=one_line(self.found, _LONGEST), next=one_line(self.next, _LONGEST))
 
 
 class Question(NamedTuple):
@@ -68,12 +68,6 @@ class Doctor(Protocol):
 
 
 NO_JOB = "no job.yaml here that can be rendered for this cloud"
-
-
-def one_line(text: str) -> str:
-    """Text that may come from outside, as a line of a table."""
-    line = printable(" ".join(text.split()))
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 def of_error(name: str, error: Exception) -> Check:

@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from cloudtrain.runs.folder import RunFolder
-from cloudtrain.runs.state import State
+from cloudtrain.record.folder import RunFolder
+from cloudtrain.record.state import State
 
 Report = dict[str, Any]
 NodeReports = Mapping[int, Report]
