@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from types import ModuleType
 
-from benchmarks import help, machine, others, render, start, submit, throughput
+from benchmarks import help, listing, machine, others, render, start, submit, throughput
 from benchmarks.measuring import CommandFailed, Row
 
 CLAIMS: dict[str, ModuleType] = {
     "help": help, "render": render, "start": start, "others": others, "throughput": throughput,
-    "submit": submit,
+    "submit": submit, "listing": listing,
 }  # fmt: skip
 
 
