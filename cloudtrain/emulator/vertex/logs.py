@@ -1,7 +1,8 @@
 """Cloud Logging, as far as the lines of jobs go: entries, and ``entries:list``.
 
 An entry's place is its timestamp and then its insertId, which only grows: so lines of one moment keep their order, and
-"everything behind (timestamp, insertId)" is a place to read on from. Entries may show up late; see ``delay_of``.
+"everything behind (timestamp, insertId)" is a place to read on from. Entries may be received late, and can be read from
+then on: see ``_delay``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -36,8 +37,8 @@ class Entry(NamedTuple):
     """One entry."""
 
     place: Place
-    visible: float
-    """When it can be read for the first time: seconds since the epoch, real."""
+    received: int
+    """When it can be read for the first time: nanoseconds since the epoch."""
     content: Mapping[str, Any]
     """The LogEntry as JSON."""
 
@@ -59,9 +60,10 @@ class Page(NamedTuple):
 class EntryLog:
     """All entries of all jobs. For any thread."""
 
-    def __init__(self, faults: Collection[str]) -> None:
-        """``faults``: ``late``, ``out-of-order``, ``empty-pages``."""
+    def __init__(self, faults: Collection[str], clock: Callable[[], int] = time.time_ns) -> None:
+        """``faults``: ``late``, ``out-of-order``, ``empty-pages``. ``clock``: nanoseconds since the epoch."""
         self._faults = faults
+        self._clock = clock
         self._lock = threading.Lock()
         self._by_job: dict[str, list[Entry]] = {}
         self._count = 0
@@ -80,23 +82,23 @@ class EntryLog:
         """One line of ``task`` (``service``, ``workerpool0-0``). ``payload`` is jsonPayload or textPayload in one."""
         with self._lock:
             self._count += 1
-            self._latest = moment = max(time.time_ns(), self._latest)
-            stamp, number = rfc3339(moment), f"{self._count:016x}"
+            self._latest = moment = max(self._clock(), self._latest)
+            received = moment + (round(self._delay() * 1e9) if late else 0)
+            number = f"{self._count:016x}"
             content = {
                 "logName": f"projects/{project}/logs/{task}",
                 "resource": {
                     "type": "ml_job",
                     "labels": {"job_id": job, "project_id": project, "task_name": task},
                 },
-                "timestamp": stamp,
-                "receiveTimestamp": stamp,
+                "timestamp": rfc3339(moment),
+                "receiveTimestamp": rfc3339(received),
                 "severity": severity,
                 "insertId": number,
                 "labels": {"ml.googleapis.com/job_id": job},
                 **payload,
             }
-            visible = time.time() + (self._delay() if late else 0.0)
-            self._by_job.setdefault(job, []).append(Entry((moment, number), visible, content))
+            self._by_job.setdefault(job, []).append(Entry((moment, number), received, content))
 
     def list(self, projects: Collection[str], filter_: str, order: str = "", size: int = 0, token: str = "") -> Page:
         """``entries:list``. Raises ServiceError."""
@@ -126,9 +128,9 @@ class EntryLog:
         with self._lock:
             kept = [self._by_job.get(job, [])] if job else list(self._by_job.values())
             kept = [entries[_first(entries, earliest or 0) :] for entries in kept]
-        now = time.time()
+        now = self._clock()
         found = sorted(
-            (entry for entries in kept for entry in entries if entry.visible <= now),
+            (entry for entries in kept for entry in entries if entry.received <= now),
             key=lambda entry: entry.place,
             reverse=newest_first,
         )

@@ -79,15 +79,19 @@ class Logs:
             if position.waits(self._order, now):
                 return LogPage((), cursor, caught_up=True)
             position.release(self._newest(subject), self._order, now)
-        found = self._new_entries(subject, position, now)
+        found = self._new_entries(subject, position)
         lines = [line for entry in found for line in _lines(entry, subject.pools)]
         return LogPage(tuple(lines), position.as_cursor(), caught_up=position.at is None)
 
-    def _new_entries(self, subject: Subject, position: Position, now: float) -> list[Entry]:
+    def _new_entries(self, subject: Subject, position: Position) -> list[Entry]:
         """Those that may be given out and have not been, in the order of their times."""
         new: list[Entry] = []
-        last = position.start
-        for page in self._pages(subject, position.start, position.released):
+        last = first = subject.created if position.at is None else position.at
+        asked = [_compared("timestamp>=", first), _compared("timestamp<=", position.released)]
+        if first <= position.told:
+            late, more = _compared("receiveTimestamp>=", position.floor), _compared("timestamp>", position.told)
+            asked.append(f"({late} OR {more})")
+        for page in self._pages(subject, asked):
             if len(new) >= _MOST_LINES:
                 position.paused(last)
                 break
@@ -96,23 +100,23 @@ class Logs:
                 if position.takes(entry.key):
                     new.append(entry)
         else:
-            position.done(now)
+            position.done()
         return sorted(new, key=lambda entry: entry.key.time)
 
-    def _newest(self, subject: Subject) -> int | None:
-        """Time of the newest entry."""
-        for page in self._pages(subject, subject.created, None, order="timestamp desc", size=1):
+    def _newest(self, subject: Subject) -> Key | None:
+        """The newest entry."""
+        for page in self._pages(subject, [_compared("timestamp>=", subject.created)], order="timestamp desc", size=1):
             if page:
-                return page[0].key.time
+                return page[0].key
         return None
 
     def _pages(
-        self, subject: Subject, first: int, last: int | None, order: str = "timestamp asc", size: int = _PAGE
+        self, subject: Subject, chosen: Sequence[str], order: str = "timestamp asc", size: int = _PAGE
     ) -> Iterator[list[Entry]]:
-        """All entries between two moments, both included. A page may be empty, and others follow."""
+        """All entries of the job that have been ``chosen``. A page may be empty, and others follow."""
         asked = {
             "resourceNames": [f"projects/{self._project}"],
-            "filter": _filter(subject.number, first, last),
+            "filter": " AND ".join(['resource.type="ml_job"', f'resource.labels.job_id="{subject.number}"', *chosen]),
             "orderBy": order,
             "pageSize": size,
         }
@@ -135,19 +139,16 @@ class Logs:
         return self._endpoints.log_service()
 
 
-def _filter(number: str, first: int, last: int | None) -> str:
-    parts = ['resource.type="ml_job"', f'resource.labels.job_id="{number}"', f'timestamp>="{_written(first)}"']
-    if last is not None:
-        parts.append(f'timestamp<="{_written(last)}"')
-    return " AND ".join(parts)
-
-
 def _entry(item: Any) -> Entry | None:
     """None for what is no entry. There are many: of most that come again only the key is looked at."""
     if not isinstance(item, dict):
         return None
     moment = nanoseconds(item.get("timestamp"))
-    return None if moment is None else Entry(key_of(moment, item.get("logName"), item.get("insertId")), item)
+    if moment is None:
+        return None
+    received = nanoseconds(item.get("receiveTimestamp"))
+    key = key_of(moment, moment if received is None else received, item.get("logName"), item.get("insertId"))
+    return Entry(key, item)
 
 
 def _lines(entry: Entry, pools: Sequence[int]) -> Iterator[LogLine]:
@@ -188,6 +189,7 @@ def _seconds(moment: str) -> int | None:
         return None
 
 
-def _written(moment: int) -> str:
+def _compared(field: str, moment: int) -> str:
+    """A comparison of the filter: ``timestamp>="2026-11-30T10:00:00.000000000Z"``."""
     seconds, rest = divmod(moment, SECOND)
-    return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+    return f'{field}"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"'

@@ -135,6 +135,7 @@ class EntryLog:
             "logName": f"projects/my-project/logs/{task}",
             "resource": {"type": "ml_job", "labels": {"job_id": job, "task_name": task}},
             "timestamp": at,
+            "receiveTimestamp": at,
             "insertId": f"{number:012}",
             "jsonPayload": {"message": text},
             **changes,
@@ -162,27 +163,30 @@ class EntryLog:
             raise Refused("INVALID_ARGUMENT", f"bad request {asked}")
         found = re.fullmatch(
             r'resource\.type="ml_job" AND resource\.labels\.job_id="([0-9]+)" AND timestamp>="([^"]+)"'
-            r'(?: AND timestamp<="([^"]+)")?',
+            r'(?: AND timestamp<="([^"]+)")?(?: AND \(receiveTimestamp>="([^"]+)" OR timestamp>"([^"]+)"\))?',
             asked["filter"],
         )
         if found is None:
             raise Refused("INVALID_ARGUMENT", f"bad filter {asked['filter']}")
-        return self._page(*found.groups(), asked["orderBy"], size, asked.get("pageToken", ""))
-
-    def _page(self, job: str, first: str, last: str | None, order: str, size: int, token: str) -> dict[str, Any]:
-        start, _, was_empty = token.partition("/")
-        if self.empty_pages and not was_empty:
-            return {"nextPageToken": f"{start or 0}/empty"}
+        job, first, last, received, told = found.groups()
         with self._lock:
             kept = self._by_job.get(job, [])
             low = bisect.bisect_left(kept, _padded(first), key=lambda one: one[0])
             high = bisect.bisect_right(kept, _padded(last or "9999-12-31T23:59:59Z"), key=lambda one: one[0])
-            places = range(low, high)[::-1] if order == "timestamp desc" else range(low, high)
-            begin = int(start or 0)
-            page = [kept[place][2] for place in places[begin : begin + size]]
+            chosen = [entry for written, _, entry in kept[low:high]
+                      if not received or _padded(entry["receiveTimestamp"]) >= _padded(received)
+                      or written > _padded(told)]  # fmt: skip
+        return self._page(chosen, asked["orderBy"], size, asked.get("pageToken", ""))
+
+    def _page(self, chosen: list[dict[str, Any]], order: str, size: int, token: str) -> dict[str, Any]:
+        start, _, was_empty = token.partition("/")
+        if self.empty_pages and not was_empty:
+            return {"nextPageToken": f"{start or 0}/empty"}
+        begin = int(start or 0)
+        page = (chosen[::-1] if order == "timestamp desc" else chosen)[begin : begin + size]
         if self.shuffled and order == "timestamp asc":
             page = page[::-1]
-        more = {"nextPageToken": str(begin + size)} if len(places) > begin + size else {}
+        more = {"nextPageToken": str(begin + size)} if len(chosen) > begin + size else {}
         return ({"entries": page} if page else {}) | more
 
 

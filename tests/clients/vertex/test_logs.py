@@ -150,15 +150,45 @@ def test_what_is_new_waits_for_what_is_late(log: EntryLog) -> None:
     assert [line.text for line in reader.read()] == ["first", "second"]
 
 
-def test_what_comes_later_still_is_not_lost(log: EntryLog) -> None:
+@pytest.mark.parametrize("late", [10, 1200])
+def test_what_comes_later_still_is_not_lost(late: float, log: EntryLog) -> None:
+    """However much later: the lines that come meanwhile are not told twice, nor are they all asked for again."""
     reader = Reader()
     wanted = numbered(log, 100, every=0.5)
-    late = log.take(JOB, 70)
-    assert reader.read_to_the_end() == [text for text in wanted if text != "70"]
-    log.show(late)
-    reader.now += 10
-    assert [line.text for line in reader.read()] == ["70"]
-    assert reader.read_to_the_end().count("70") == 1
+    hidden = log.take(JOB, 30)
+    assert reader.read_to_the_end() == [text for text in wanted if text != "30"]
+    reader.now = START + 60 + late
+    wanted.append("meanwhile")
+    log.add(JOB, "workerpool0-0", "[0/0] meanwhile", at=stamp(60 + late), number=100)
+    assert reader.read_to_the_end()[-1] == "meanwhile"
+    reader.now = START + 90 + late
+    log.show({**hidden, "receiveTimestamp": stamp(90 + late)})
+    assert [line.text for line in reader.read()] == ["30"]
+    assert sorted(reader.read_to_the_end()) == sorted(wanted)
+    assert late < STRETCH / 1e9 or len(reader.cursor["kept"]) == 2
+
+
+def test_a_node_that_was_cut_off_sends_everything_at_once(log: EntryLog) -> None:
+    """More lines than are known again, of old times, while the other node goes on."""
+    reader, count = Reader(), MOST_KEPT + 4000
+    for number in range(count):
+        written, other = stamp(10 + number * 0.05), stamp(1000 + number * 0.001)
+        log.add(JOB, "workerpool0-0", f"[0/0] {number}", at=written, number=number)
+        log.add(JOB, "workerpool1-0", f"[1/1] {number}", at=written, number=count + number, receiveTimestamp=other)
+    hidden = [log.take(JOB, place) for place in range(2 * count - 1, 0, -2)]
+    assert {entry["resource"]["labels"]["task_name"] for entry in hidden} == {"workerpool1-0"}
+    reader.now = START + 900
+    assert len(reader.read_to_the_end()) == count
+    for entry in hidden:
+        log.show(entry)
+    for number in range(100):
+        log.add(JOB, "workerpool0-0", f"[0/0] {count + number}", at=stamp(1000 + number), number=2 * count + number)
+    reader.now = START + 1100
+    reader.read_to_the_end()
+
+    for rank, wanted in ((0, count + 100), (1, count)):
+        assert [line.text for line in reader.lines if line.rank == rank] == [str(number) for number in range(wanted)]
+    assert len(reader.cursor["kept"]) <= MOST_KEPT
 
 
 def test_pages_are_empty_and_others_follow(log: EntryLog) -> None:
@@ -222,28 +252,33 @@ def test_a_flood_is_read_with_a_small_cursor(log: EntryLog) -> None:
 
 
 class Written:
-    """A line of one of two tasks, and when it can be seen; both in seconds."""
+    """A line of one of two tasks, when it is received and when it can be seen; all in seconds."""
 
-    def __init__(self, number: int, at: float, delay: float) -> None:
-        self.number, self.at, self.delay = number, at, delay
+    def __init__(self, number: int, at: float, received: float, seen: float) -> None:
+        self.number, self.at, self.received, self.seen = number, at, received, seen
         self.task = f"workerpool1-{number % 2}"
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-@pytest.mark.parametrize("longest", [ORDER - 0.5, STRETCH / 1e9 - 15])
-def test_no_line_is_lost_or_read_twice(longest: float, data: st.DataObject, rest: None, service: Service) -> None:
-    """However late lines are seen, whenever the log is read, and by whichever process. Those that are not too late are
-    in their place."""
+@pytest.mark.parametrize(("sent", "shown"), [(2.0, ORDER - 2.5), (20.0, STRETCH / 1e9 - 15), (2000.0, 30.0)])
+def test_no_line_is_lost_or_read_twice(
+    sent: float, shown: float, data: st.DataObject, rest: None, service: Service
+) -> None:
+    """However late lines are sent and shown, whenever the log is read, and by whichever process. Those that are not too
+    late are in their place."""
     service.log = log = EntryLog()
     log.empty_pages = data.draw(st.booleans())
     rng = random.Random(data.draw(st.integers(0, 10**6)))
-    moments = sorted(rng.uniform(1, 60) for _ in range(rng.randint(0, 60)))
-    waiting = [Written(number, at, rng.uniform(0, longest)) for number, at in enumerate(moments)]
+    waiting = []
+    for number, at in enumerate(sorted(rng.uniform(1, 60) for _ in range(rng.randint(0, 60)))):
+        received = at + rng.choice([0.1, rng.uniform(0, sent)])
+        waiting.append(Written(number, at, received, received + rng.uniform(0, shown)))
+    count = len(waiting)
     reader = Reader()
     while waiting or reader.now < START + 60:
-        reader.now += rng.choice([0.2, 1.0, ORDER, 10.0])
-        for one in [one for one in waiting if START + one.at + one.delay <= reader.now]:
+        reader.now += rng.choice([0.2, 1.0, ORDER, 10.0, sent / 10])
+        for one in [one for one in waiting if START + one.seen <= reader.now]:
             waiting.remove(one)
             log.add(
                 JOB,
@@ -251,14 +286,15 @@ def test_no_line_is_lost_or_read_twice(longest: float, data: st.DataObject, rest
                 f"[{1 + one.number % 2}/{one.number % 2}] {one.number}",
                 at=stamp(one.at),
                 number=one.number,
+                receiveTimestamp=stamp(one.received),
             )
         if rng.random() < 0.2:
             reader.reconnect()
         reader.read()
     found = [int(text) for text in reader.read_to_the_end()]
 
-    assert sorted(found) == list(range(len(moments)))
-    if longest < ORDER:
+    assert sorted(found) == list(range(count))
+    if sent + shown < ORDER:
         for rank in (0, 1):
             assert (own := [number for number in found if number % 2 == rank]) == sorted(own)
 
