@@ -66,6 +66,8 @@ class Description(NamedTuple):
     """What ``nodes.policy`` put into the request, read back."""
     exit_code: int | None = None
     """What a command that followed the run to its end exits with, where that is not what the state says."""
+    settled: bool = True
+    """False for a while after an end of which the service says later why: state, reason and cause may yet change."""
 
 
 class LogLine(NamedTuple):

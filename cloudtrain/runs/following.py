@@ -1,6 +1,6 @@
 """Follows a run to its end, wherever it runs: states and lines go to an observer, what is seen into the ledger.
 
-    describe -> state told and kept -> log pages until caught up -> wait -> ...   over: lines that come late, the end
+    describe -> state told and kept -> log pages until caught up -> wait -> ...   over: late lines, why, the end
 
 The job does not need this: a follower that is killed takes nothing with it, and another one begins where it likes. A
 cloud that cannot be reached for a while is waited for; what is refused (an expired token) ends the following, not the
@@ -119,7 +119,7 @@ class Follower:
             yield
             if seen is not None and seen.state.is_final:
                 yield from self._settle()
-                return seen
+                return (yield from self._explained(seen))
             self._pause(self._poll)
 
     def _look(self) -> Description | None:
@@ -146,6 +146,8 @@ class Follower:
             self._observer.note(
                 f"{seen.provider} calls the state {seen.vendor_state!r}, which cloudtrain does not know"
             )
+        if state is not self._state and not seen.settled:
+            self._observer.note(f"{state}: {seen.reason}")
         self._state, self._words = state, seen.vendor_state
         if changed and self._ledger:
             record(self._ledger, self._run_id or seen.run_id, seen, self._observer)
@@ -188,6 +190,17 @@ class Follower:
             looks += 1
             if found is not False:
                 quiet_since, looks = time.monotonic(), 0
+
+    def _explained(self, seen: Description) -> Generator[None, None, Description]:
+        """The end as it is known once the service has said why, or has had its time to say so."""
+        while not seen.settled:
+            if found := self._look():
+                self._tell(found)
+                seen = found
+            yield
+            if not seen.settled:
+                self._pause(self._poll)
+        return seen
 
     def _pause(self, seconds: float) -> None:
         """Not all followers at the same moment."""

@@ -77,11 +77,11 @@ class Run:
         return status
 
     def wait(self, timeout: float | None = None) -> RunStatus:
-        """Wait for the end, at most ``timeout`` seconds. Raises TimeoutError if it goes on."""
+        """Wait for the end, and why it came, at most ``timeout`` seconds. Raises TimeoutError if it goes on."""
         from cloudtrain.runs.following import poll_seconds
 
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not (status := self.status()).state.is_final:
+        while (status := self.status()).exit_code is None:
             left = poll_seconds(self.client)
             if deadline is not None:
                 if time.monotonic() > deadline:

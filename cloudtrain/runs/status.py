@@ -22,7 +22,8 @@ class RunStatus:
     reason: str | None
     """What failed first, or what the provider says of the end; None while there is nothing to say."""
     exit_code: int | None
-    """What a command that follows the run exits with; None while the run goes on."""
+    """What a command that follows the run exits with; None while the run goes on, or the provider may yet say why it
+    ended."""
     vendor_state: str = ""
     """The provider's own words for the state."""
     cause: str = ""
@@ -42,7 +43,7 @@ class RunStatus:
     def of(cls, run_id: str, seen: Description) -> RunStatus:
         """From what a provider said."""
         code = seen.exit_code
-        if code is None and seen.state.is_final:
+        if code is None and seen.state.is_final and seen.settled:
             code = seen.state.exit_code
         return cls(
             run_id=run_id,

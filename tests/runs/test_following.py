@@ -23,7 +23,9 @@ class Service:
     poll_seconds = 0.001
     settle_seconds = 0.01
 
-    def __init__(self, states: Iterable[State | Exception], pages: Iterable[list[str] | Exception]) -> None:
+    def __init__(
+        self, states: Iterable[State | Description | Exception], pages: Iterable[list[str] | Exception]
+    ) -> None:
         self.states = list(states)
         self.pages = list(pages)
 
@@ -31,6 +33,8 @@ class Service:
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         if isinstance(state, Exception):
             raise state
+        if isinstance(state, Description):
+            return state
         return Description("vertex", native_id, "digits-a1", state, state.value)
 
     def logs(self, native_id: str, cursor: Cursor) -> LogPage:  # noqa: ARG002 - the port's
@@ -114,3 +118,19 @@ def test_a_job_that_waits_for_machines_again_is_restarting() -> None:
         "PENDING", "PROVISIONING", "RUNNING", "RESTARTING", "RUNNING", "UNKNOWN", "SUCCEEDED",
     ]  # fmt: skip
     assert heard.notes == ["vertex calls the state 'UNKNOWN', which cloudtrain does not know"]
+
+
+def test_why_a_run_failed_is_waited_for() -> None:
+    """It is told at once that it has, and what it comes to is what the service says in the end."""
+    unclear = Description("vertex", "digits", "digits-a1", State.FAILED, "FAILED", "not said yet", settled=False)
+    taken = Description("vertex", "digits", "digits-a1", State.PREEMPTED, "FAILED", "taken away", "preempted")
+    heard = Heard()
+    service = Service([State.RUNNING, unclear, unclear, UNREACHABLE, unclear, taken], [["one"], [], [], ["two"]])
+    seen = Follower(cast(Client, service), "digits", heard, None).run()
+    assert seen == taken
+    assert heard.states == [State.RUNNING, State.FAILED, State.PREEMPTED]
+    assert heard.lines == ["one", "two"]
+    assert heard.notes == ["FAILED: not said yet", "no answer, asking again: no answer"]
+    status = handle(Service([State.RUNNING, unclear, unclear, taken], [])).wait()
+    assert (status.state, status.exit_code, status.reason) == (State.PREEMPTED, 143, "taken away")
+    assert handle(Service([unclear], [])).status().exit_code is None

@@ -78,8 +78,12 @@ class Vertex:
         return self._described(found) if found else None
 
     def describe(self, native_id: str) -> Description:
-        """One call."""
-        return self._described(self._jobs.get(native_id))
+        """One call; two for a job that has failed just now: its log says why a minute before the job does."""
+        job = self._jobs.get(native_id)
+        seen = self._described(job)
+        if seen.settled or seen.ended is None:
+            return seen
+        return self._described(job, self._logs.last_words(_number(job), seen.ended))
 
     def stop(self, native_id: str) -> None:
         """What the service answers for a job that is over is not documented: its state says whether that was one."""
@@ -114,14 +118,18 @@ class Vertex:
         """A job's number, its resource name, or its display name, which is the name that its request gave it."""
         return finding.native_id(text, self._jobs, self._parent)
 
-    def _described(self, job: Job) -> Description:
-        return described(job, self._project, time.time())
+    def _described(self, job: Job, said: str = "") -> Description:
+        return described(job, self._project, time.time(), said)
 
     def _subject(self, native_id: str) -> Subject:
         job = self._jobs.get(native_id)
         return Subject(
-            number=text(job, "name").rpartition("/")[2],
+            number=_number(job),
             created=nanoseconds(text(job, "createTime")) or 0,
             pools=pool_sizes(job),
             is_over=self._described(job).state.is_final,
         )
+
+
+def _number(job: Job) -> str:
+    return text(job, "name").rpartition("/")[2]

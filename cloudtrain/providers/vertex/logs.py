@@ -17,6 +17,7 @@ from datetime import datetime, timezone
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
+from cloudtrain.errors import RefusedError, UnreachableError
 from cloudtrain.providers.loglines import parse
 from cloudtrain.providers.port import Cursor, LogLine, LogPage
 from cloudtrain.providers.reading import at, entries, text
@@ -32,6 +33,8 @@ _TIMEOUT = (10.0, 60.0)
 """To connect, and to hear something; seconds."""
 _PATIENCE_SECONDS = 150.0
 """No new try after that: longer than the minute that the service counts calls in."""
+_LAST_SECONDS = 60.0
+"""How long before the end of a job the service may have written why it failed."""
 _TIME = re.compile(r"([0-9T:-]{19})(?:\.([0-9]{1,9}))?Z")
 _TASK = re.compile(r"workerpool([0-9]{1,3})-([0-9]{1,6})")
 
@@ -83,6 +86,20 @@ class Logs:
         lines = [line for entry in found for line in _lines(entry, subject.pools)]
         return LogPage(tuple(lines), position.as_cursor(), caught_up=position.at is None)
 
+    def last_words(self, number: str, ended: float) -> str:
+        """What the service has written to the log of a job that has failed: the error that the job shows later.
+        "" if nothing of that kind can be read now. ``ended``: seconds since the epoch."""
+        chosen = [
+            'resource.labels.task_name="service"',
+            "severity>=ERROR",
+            _compared("timestamp>=", int((ended - _LAST_SECONDS) * SECOND)),
+        ]
+        try:
+            answer = self._answer(self._asked(number, chosen, "timestamp desc", 1), patience=0.0)
+        except (RefusedError, UnreachableError):  # the job itself will say it
+            return ""
+        return next((_text(found) for found in entries(answer, "entries") if isinstance(found, dict)), "")
+
     def _new_entries(self, subject: Subject, position: Position) -> list[Entry]:
         """Those that may be given out and have not been, in the order of their times."""
         new: list[Entry] = []
@@ -114,12 +131,7 @@ class Logs:
         self, subject: Subject, chosen: Sequence[str], order: str = "timestamp asc", size: int = _PAGE
     ) -> Iterator[list[Entry]]:
         """All entries of the job that have been ``chosen``. A page may be empty, and others follow."""
-        asked = {
-            "resourceNames": [f"projects/{self._project}"],
-            "filter": " AND ".join(['resource.type="ml_job"', f'resource.labels.job_id="{subject.number}"', *chosen]),
-            "orderBy": order,
-            "pageSize": size,
-        }
+        asked = self._asked(subject.number, chosen, order, size)
         token = ""
         while True:
             answer = self._answer({**asked, "pageToken": token} if token else asked)
@@ -128,10 +140,18 @@ class Logs:
             if not token:
                 return
 
-    def _answer(self, asked: Mapping[str, Any]) -> Any:
+    def _asked(self, number: str, chosen: Sequence[str], order: str, size: int) -> dict[str, Any]:
+        return {
+            "resourceNames": [f"projects/{self._project}"],
+            "filter": " AND ".join(['resource.type="ml_job"', f'resource.labels.job_id="{number}"', *chosen]),
+            "orderBy": order,
+            "pageSize": size,
+        }
+
+    def _answer(self, asked: Mapping[str, Any], patience: float = _PATIENCE_SECONDS) -> Any:
         with Told("Cloud Logging"):
             call = self._client.logging_api.api_request
-            again = retry(_PATIENCE_SECONDS)
+            again = retry(patience)
             return again(call)(method="POST", path="/entries:list", data=asked, timeout=_TIMEOUT)
 
     @cached_property

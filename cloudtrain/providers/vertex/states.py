@@ -64,18 +64,20 @@ EXPLAINED_SECONDS = 90.0
 """After the end of a job that failed its error is there: about a minute, says Google's page on the training service."""
 
 
-def described(job: Mapping[str, Any], project: str, now: float) -> Description:
+def described(job: Mapping[str, Any], project: str, now: float, said: str = "") -> Description:
     """What is known of a job at ``now``, in seconds since the epoch. It may be one that cloudtrain has not made.
 
-    A job that has failed just now goes on until the service says why: only that tells a preemption from a failure.
+    The end of a job that has failed just now is not settled until the service says why: only that tells a preemption
+    from a failure. ``said``: what its log says of the failure, which counts if that is known to be a cause.
     """
     known = _described(job, project)
     if known.vendor_state != "FAILED" or text(job, "error", "message") or known.ended is None:
         return known
-    if not 0 <= now - known.ended < EXPLAINED_SECONDS:
+    if said and (explained := _described({**job, "error": {"message": said}}, project)).cause:
+        return explained
+    if abs(now - known.ended) >= EXPLAINED_SECONDS:
         return known
-    state = State.PROVISIONING if known.started is None else State.RUNNING
-    return known._replace(state=state, cause="", reason="has failed; the service has not said yet why")
+    return known._replace(reason=known.reason or "the service has not said yet why", settled=False)
 
 
 def _described(job: Mapping[str, Any], project: str) -> Description:

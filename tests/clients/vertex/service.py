@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 _JOBS = re.compile(r"/v1/(projects/[^/]+/locations/[^/]+)/customJobs(?:/([0-9]+))?(:cancel)?")
 _STATUS = {"INVALID_ARGUMENT": 400, "NOT_FOUND": 404, "PERMISSION_DENIED": 403, "RESOURCE_EXHAUSTED": 429}
+_SAID = ("service", "ERROR")
 _PAGE = 2
 """Jobs of a page, few, so that there are several."""
 
@@ -136,6 +137,7 @@ class EntryLog:
             "resource": {"type": "ml_job", "labels": {"job_id": job, "task_name": task}},
             "timestamp": at,
             "receiveTimestamp": at,
+            "severity": "INFO",
             "insertId": f"{number:012}",
             "jsonPayload": {"message": text},
             **changes,
@@ -162,20 +164,22 @@ class EntryLog:
         if unknown or not 0 < size <= 1000 or asked["resourceNames"] != ["projects/my-project"]:
             raise Refused("INVALID_ARGUMENT", f"bad request {asked}")
         found = re.fullmatch(
-            r'resource\.type="ml_job" AND resource\.labels\.job_id="([0-9]+)" AND timestamp>="([^"]+)"'
+            r'resource\.type="ml_job" AND resource\.labels\.job_id="([0-9]+)"'
+            r'( AND resource\.labels\.task_name="service" AND severity>=ERROR)? AND timestamp>="([^"]+)"'
             r'(?: AND timestamp<="([^"]+)")?(?: AND \(receiveTimestamp>="([^"]+)" OR timestamp>"([^"]+)"\))?',
             asked["filter"],
         )
         if found is None:
             raise Refused("INVALID_ARGUMENT", f"bad filter {asked['filter']}")
-        job, first, last, received, told = found.groups()
+        job, errors, first, last, received, told = found.groups()
         with self._lock:
             kept = self._by_job.get(job, [])
             low = bisect.bisect_left(kept, _padded(first), key=lambda one: one[0])
             high = bisect.bisect_right(kept, _padded(last or "9999-12-31T23:59:59Z"), key=lambda one: one[0])
             chosen = [entry for written, _, entry in kept[low:high]
-                      if not received or _padded(entry["receiveTimestamp"]) >= _padded(received)
-                      or written > _padded(told)]  # fmt: skip
+                      if (not errors or (entry["resource"]["labels"]["task_name"], entry["severity"]) == _SAID)
+                      and (not received or _padded(entry["receiveTimestamp"]) >= _padded(received)
+                           or written > _padded(told))]  # fmt: skip
         return self._page(chosen, asked["orderBy"], size, asked.get("pageToken", ""))
 
     def _page(self, chosen: list[dict[str, Any]], order: str, size: int, token: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from cloudtrain.providers.base import Request
 from cloudtrain.providers.port import Client
 from cloudtrain.record.state import State
 from tests.clients.vertex.conftest import PARENT, PROJECT, REGION
-from tests.clients.vertex.service import Service, by_grpc, canonical
+from tests.clients.vertex.service import Service, Trouble, by_grpc, canonical
 from tests.local.project import require
 from tests.providers import golden
 from tests.providers.vertex.jobs import CPU, GPU, requested
@@ -152,6 +153,36 @@ def test_the_end_and_its_reason(either: str, service: Service, connect: Connect)
     assert found.reason == r"The replica workerpool0-0 exited with a non-zero status of 1. \x1b[31mReason: no."
     assert found.started and found.ended
     assert found.ended - found.started == pytest.approx(60.5)
+
+
+WHY = "Resources are insufficient in region: us-central1."
+
+
+def test_a_failure_is_explained_by_the_log_before_the_job_does(rest: None, service: Service, connect: Connect) -> None:
+    """The job's own error comes a minute later."""
+    made = connect().create(requested(CPU))
+    number, job = next(iter(service.jobs.items()))
+    now = datetime.now(timezone.utc)
+    moments = [f"{now - timedelta(seconds=ago):%Y-%m-%dT%H:%M:%SZ}" for ago in (600, 300, 5, 6)]
+    job.update(state="JOB_STATE_FAILED", createTime=moments[0], startTime=moments[0], endTime=moments[2])
+    service.log.add(number, "service", "Preempted, trying again.", at=moments[1], number=1, severity="ERROR")
+    service.log.add(number, "workerpool0-0", "pulling image", at=moments[3], number=2, severity="ERROR")
+
+    unclear = connect().describe(made.native_id)
+    assert (unclear.state, unclear.cause, unclear.settled) == (State.FAILED, "", False)
+    service.troubles.append(Trouble("ListLogEntries", 403))
+    assert connect().describe(made.native_id) == unclear
+    service.troubles.append(Trouble("ListLogEntries", 429))
+    assert connect().describe(made.native_id) == unclear
+    assert not service.troubles
+
+    service.log.add(number, "service", WHY, at=moments[3], number=3, severity="ERROR")
+    clear = connect().describe(made.native_id)
+    assert (clear.state, clear.cause, clear.reason, clear.settled) == (State.FAILED, "capacity", WHY, True)
+    asked = service.calls.count("ListLogEntries")
+    job["error"] = {"code": 8, "message": WHY}
+    assert connect().describe(made.native_id) == clear
+    assert service.calls.count("ListLogEntries") == asked
 
 
 def test_attempts_are_listed_newest_first(either: str, service: Service, connect: Connect) -> None:

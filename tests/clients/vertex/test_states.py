@@ -16,7 +16,9 @@ NOW = 1_796_033_800.0
 NAME = "projects/123456789/locations/europe-west4/customJobs/4711"
 
 
-def seen(state: str, message: str = "", *, code: int = 3, spot: bool = False, **changes: Any) -> Description:
+def seen(
+    state: str, message: str = "", *, code: int = 3, spot: bool = False, said: str = "", **changes: Any
+) -> Description:
     """A job that ran from 10:01 to 10:11, of at most an hour."""
     job = {
         "name": NAME,
@@ -29,7 +31,7 @@ def seen(state: str, message: str = "", *, code: int = 3, spot: bool = False, **
         **({"error": {"code": code, "message": message}} if message else {}),
         **changes,
     }
-    return described({name: value for name, value in job.items() if value is not None}, "my-project", NOW)
+    return described({name: value for name, value in job.items() if value is not None}, "my-project", NOW, said)
 
 
 def test_every_state_of_the_vendor_has_one_of_ours() -> None:
@@ -112,14 +114,31 @@ def test_what_it_waited_for_did_not_come() -> None:
     assert seen("EXPIRED", startTime=None).cause == "capacity"
 
 
-def test_a_failure_goes_on_until_the_service_says_why() -> None:
+def test_a_failure_is_not_settled_until_the_service_says_why() -> None:
     just_now = seen("FAILED", endTime="2026-11-30T10:16:00Z")
-    assert (just_now.state, just_now.vendor_state) == (State.RUNNING, "FAILED")
-    assert "has not said yet why" in just_now.reason
-    assert seen("FAILED", endTime="2026-11-30T10:16:00Z", startTime=None).state is State.PROVISIONING
-    assert seen("FAILED", "exited", endTime="2026-11-30T10:16:00Z").state is State.FAILED
-    assert seen("FAILED", endTime="2026-11-30T10:15:00Z").state is State.FAILED
-    assert seen("FAILED", endTime="2026-11-30T10:17:00Z").state is State.FAILED  # a clock of ours that is behind
+    assert (just_now.state, just_now.cause, just_now.settled) == (State.FAILED, "", False)
+    assert just_now.reason == "the service has not said yet why"
+    assert not seen("FAILED", endTime="2026-11-30T10:17:00Z").settled  # a clock of ours that is behind
+    assert not seen("FAILED", endTime="2026-11-30T10:16:00Z", startTime=None).settled
+    assert seen("FAILED", "exited", endTime="2026-11-30T10:16:00Z").settled
+    for long_ago in ("2026-11-30T10:15:00Z", "2026-11-30T10:19:00Z"):
+        known = seen("FAILED", endTime=long_ago)
+        assert (known.state, known.reason, known.settled) == (State.FAILED, "", True)
+    assert seen("SUCCEEDED", endTime="2026-11-30T10:16:00Z").settled
+
+
+def test_what_its_log_says_of_a_failure() -> None:
+    """Until the job says it; and only what tells the cause."""
+    exited = "The replica workerpool0-0 exited with a non-zero status of 1. Termination reason: Error."
+    stockout = "Resources are insufficient in region: us-central1."
+    just_now = {"endTime": "2026-11-30T10:16:00Z"}
+    failed = seen("FAILED", said=exited, **just_now)
+    assert (failed.state, failed.cause, failed.reason, failed.settled) == (State.FAILED, "user-code", exited, True)
+    taken = seen("FAILED", said=stockout, spot=True, **just_now)
+    assert (taken.state, taken.cause, taken.settled) == (State.PREEMPTED, "preempted", True)
+    unclear = seen("FAILED", said="To find out more please check the logs", **just_now)
+    assert (unclear.reason, unclear.settled) == ("the service has not said yet why", False)
+    assert seen("FAILED", stockout, said=exited, **just_now).reason == stockout
 
 
 @pytest.mark.parametrize(

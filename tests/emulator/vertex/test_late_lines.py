@@ -49,14 +49,20 @@ def served(folder: Path, log: EntryLog) -> Iterator[str]:
         server.close()
 
 
-@pytest.mark.parametrize("faults", [{"late"}, {"out-of-order"}, {"late", "empty-pages"}, {"out-of-order", "empty-pages"}])
+@pytest.mark.parametrize(
+    "faults", [{"late"}, {"out-of-order"}, {"late", "empty-pages"}, {"out-of-order", "empty-pages"}]
+)
 def test_lines_that_come_much_later_than_is_asked_for_again(
     faults: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_LATE_SECONDS", "_OVERTAKEN_SECONDS"):
         monkeypatch.setattr(f"cloudtrain.emulator.vertex.logs.{name}", LATE)
     now = float(START)
-    log = EntryLog(faults, clock=lambda: round(now * 1e9))
+
+    def clock() -> float:
+        return now
+
+    log = EntryLog(faults, clock=lambda: round(clock() * 1e9))
     subject = Subject(JOB, START * 10**9, (1, 1), is_over=False)
     found: list[str] = []
     with served(tmp_path, log) as url:
@@ -67,7 +73,7 @@ def test_lines_that_come_much_later_than_is_asked_for_again(
                 for rank in range(3):
                     text = f"[{rank % 2}/{rank}] {step}"
                     log.append(PROJECT, JOB, f"workerpool{rank % 2}-0", text_payload(text))
-            logs = Logs(Endpoints(PROJECT, "r", {LOGGING: url}), PROJECT, ORDER, clock=lambda: now)
+            logs = Logs(Endpoints(PROJECT, "r", {LOGGING: url}), PROJECT, ORDER, clock)
             page = logs.page(subject, cursor)  # each time another process
             assert page.caught_up
             cursor = json.loads(json.dumps(page.cursor))
