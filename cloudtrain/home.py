@@ -32,7 +32,7 @@ def home_folder(*parts: str) -> Path:
     try:
         base.parent.mkdir(parents=True, exist_ok=True)
         folder = base
-        folder.mkdir(mode=_OWNER_ONLY, exist_ok=True)
+        _make(base)
         for part in parts:
             folder = folder / part
             folder.mkdir(mode=_OWNER_ONLY, exist_ok=True)
@@ -42,3 +42,14 @@ def home_folder(*parts: str) -> Path:
             hint="Set CLOUDTRAIN_HOME to a folder that can be written.",
         ) from error
     return folder
+
+
+def _make(base: Path) -> None:
+    """A home inside a project is no part of its code: neither git nor a bundle takes it."""
+    try:
+        base.mkdir(mode=_OWNER_ONLY)
+    except FileExistsError:
+        if not base.is_dir():
+            raise
+    else:
+        (base / ".gitignore").write_text("*\n", encoding="utf-8")

@@ -8,6 +8,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from cloudtrain.bundle import scan
 from cloudtrain.errors import MissingError
 from cloudtrain.home import home, home_folder
 
@@ -44,6 +45,20 @@ def test_folders_in_it_are_for_the_owner_alone(tmp_path: Path, monkeypatch: pyte
     assert made == home() / "cache" / "bundle"
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in (made, made.parent, home())} == {0o700}
     assert home_folder("cache", "bundle") == made
+
+
+def test_a_home_inside_a_project_does_not_ship(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").touch()
+    monkeypatch.setenv("CLOUDTRAIN_HOME", str(tmp_path / "home"))
+    (home_folder("cache") / "known").touch()
+    assert [file.path for file in scan(tmp_path).files] == ["train.py"]
+
+
+def test_a_file_in_the_place_of_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CLOUDTRAIN_HOME", str(tmp_path / "file"))
+    with pytest.raises(MissingError, match="cannot make"):
+        home_folder()
 
 
 def test_a_home_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

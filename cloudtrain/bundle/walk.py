@@ -5,6 +5,7 @@ Nothing is read but folders and ignore files; reading.py does the rest.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable
@@ -49,6 +50,7 @@ class _Walk:
         self.unreadable: list[str] = []
         self.folders: list[_Folder] = []
         self.seen = 0
+        self.own = _own_output()
 
     def too_long(self) -> bool:
         return self.seen > self.limits.files * _PATIENCE
@@ -106,7 +108,9 @@ def _take(state: _Walk, folder: _Folder, entry: os.DirEntry[str]) -> None:
         state.unreadable.append(f"{printable(path)}: {error.strerror}")
         return
     is_folder = stat.S_ISDIR(status.st_mode) or (problem is not None and Path(entry.path).is_dir())
-    if never_ships(entry.name, entry.path, is_folder) or folder.rules.decide(path, entry.name, is_folder):
+    if (status.st_dev, status.st_ino) in state.own or never_ships(entry.name, entry.path, is_folder):
+        return
+    if folder.rules.decide(path, entry.name, is_folder):
         return
     problem = problem or bad_name(entry.name) or _bad_kind(status.st_mode)
     if problem is None and is_folder and linked and target in folder.chain:
@@ -118,6 +122,17 @@ def _take(state: _Walk, folder: _Folder, entry: os.DirEntry[str]) -> None:
         state.folders.append(_Folder(path + "/", entry.path, folder.rules, (*folder.chain, real)))
     else:
         state.files.append(Found(path, target, status))
+
+
+def _own_output() -> frozenset[tuple[int, int]]:
+    """The files this process's own output goes to (``> log`` in the code folder): they grow while the code ships."""
+    found = set()
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode):
+                found.add((status.st_dev, status.st_ino))
+    return frozenset(found)
 
 
 def _follow(root: str, link: str) -> tuple[str, str | None]:

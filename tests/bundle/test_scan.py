@@ -7,6 +7,8 @@ import hashlib
 import os
 import socket
 import stat
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -413,3 +415,23 @@ def test_a_file_that_keeps_changing_is_named(tmp_path: Path) -> None:
     finally:
         done.set()
         toucher.join()
+
+
+LIST = """
+import sys
+from pathlib import Path
+from cloudtrain.bundle import scan
+
+print([file.path for file in scan(Path(sys.argv[1])).files])
+"""
+
+
+def test_the_output_of_the_command_itself_does_not_ship(tmp_path: Path) -> None:
+    """It grows while the code ships: ``cloudtrain submit --follow > log``."""
+    plant(tmp_path, {"a": "", "logs/old": ""})
+    out, err = tmp_path / "out", tmp_path / "logs" / "err"
+    with out.open("w") as stdout, err.open("w") as stderr:
+        command = [sys.executable, "-c", LIST, str(tmp_path)]
+        subprocess.run(command, stdout=stdout, stderr=stderr, check=True, cwd=Path(__file__).parents[2])
+    assert out.read_text() == "['a', 'logs/old']\n"
+    assert paths(scan(tmp_path)) == ["a", "logs/err", "logs/old", "out"]
