@@ -102,8 +102,8 @@ class Blobs:
                 fetched.result()
 
     def put(self, place: Place, file: Path) -> None:
-        """Write a file over a blob. Raises FileNotFoundError, or ``failed`` where it changes meanwhile."""
-        with file.open("rb") as content:
+        """Write a file over a blob. Raises OSError if it is gone or a link, ``failed`` if it changes meanwhile."""
+        with open(file, "rb", opener=_no_link) as content:
             self._blob(place).upload_blob(content, length=os.fstat(content.fileno()).st_size, overwrite=True)
 
     def remove(self, place: Place) -> None:
@@ -132,6 +132,10 @@ class Blobs:
 
     def _blob(self, place: Place) -> Any:
         return self._service.get_blob_client(place.container, place.path)
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW)
 
 
 def _is_inside(name: str) -> bool:

@@ -33,6 +33,8 @@ class Job:
         self.error: dict[str, Any] | None = None
         self.outputs: dict[str, str] = {}
         """Output -> the URI where it lies, also where the service has chosen it."""
+        self.warnings: list[str] = []
+        """What the platform has to say of it besides."""
         self.log_files: dict[str, str] = {}
         """Name -> URL."""
         self.stop = threading.Event()
@@ -126,7 +128,7 @@ class Job:
             "startTimeUtc": stamp(self.started),
             "endTimeUtc": stamp(self.ended),
             **error,
-            "warnings": [],
+            "warnings": [{"source": "data-capability", "message": message} for message in self.warnings],
             "tags": self.received.get("tags") or {},
             "properties": self.received.get("properties") or {},
             "logFiles": dict(self.log_files),

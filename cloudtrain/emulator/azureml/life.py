@@ -61,7 +61,7 @@ class Life(threading.Thread):
         self._site = site
         self._images = images
         self._folder = site.folder / "jobs" / job.name
-        self._folders = NodeFolders(job, workspace, code, self._folder)
+        self._folders = NodeFolders(job, workspace, code, self._folder, self._left_out)
         odd = site.faults.logs("azureml")
         self._logs = LogFiles(job, workspace.blobs, workspace.artifacts(job.name), site.clock, odd)
         self._plans: list[NodePlan] = []
@@ -97,6 +97,13 @@ class Life(threading.Thread):
         """A line of the platform's; without one, if it is the log itself that is broken."""
         with contextlib.suppress(Exception):
             self._logs.note(text)
+
+    def _left_out(self, path: str, kind: str) -> None:
+        """Of what the job has written, what cannot be stored: said once, in the log and where warnings are shown."""
+        text = f"{path} is {kind}, which cannot be stored: it is left out"
+        if text not in self._job.warnings:
+            self._job.warnings = [*self._job.warnings, text]
+            self._note(text)
 
     def _until_end(self) -> Ending:
         """Raises _Stopped if someone asks for the end before anything runs."""

@@ -3,16 +3,20 @@
 A mount of the service's is a view of the account: what a node writes and closes is there for all others. Here it is a
 folder that all nodes share, one for each container, laid out as the container is: filled when the job starts, and
 compared with the account again and again while it runs. Two mounts of which one lies in the other are one folder, so.
+Links, which a mount of the service's does not take, stay here (see ordinary.py).
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from cloudtrain.emulator.azureml.blobs import Blobs, Place
+from cloudtrain.emulator.azureml.ordinary import contents
+
+LeftOut = Callable[[str, str], None]
+"""Is told the path of what cannot be a blob, and in a few words what it is; of the same thing again and again."""
 
 
 class _Look(NamedTuple):
@@ -27,9 +31,10 @@ class _Look(NamedTuple):
 class Mounts:
     """Those of one job. For its life's thread alone."""
 
-    def __init__(self, folder: Path, blobs: Blobs) -> None:
+    def __init__(self, folder: Path, blobs: Blobs, left_out: LeftOut) -> None:
         self._folder = folder
         self._blobs = blobs
+        self._left_out = left_out
         self._filled: list[Place] = []
         self._mirrors: list[_Mirror] = []
 
@@ -37,10 +42,11 @@ class Mounts:
         """The folder, or the single file, that lies there. Raises LookupError where there is nothing."""
         folder = self._local(place)
         self._fill(place)
-        if not folder.exists():
-            if not place.path or not self._blobs.has(place):
-                raise LookupError(f"nothing lies at {place.path} of container {place.container}")
-            self._blobs.fetch(place, folder)
+        if folder.exists() and not folder.is_symlink():
+            return folder
+        if folder.is_symlink() or not place.path or not self._blobs.has(place):
+            raise LookupError(f"nothing lies at {place.path} of container {place.container}")
+        self._blobs.fetch(place, folder)
         return folder
 
     def written(self, place: Place) -> Path:
@@ -59,7 +65,7 @@ class Mounts:
                 for mirror in self._mirrors
                 if not (place.holds(mirror.place) and mirror.folder.is_relative_to(folder))
             ]
-            self._mirrors.append(_Mirror(folder, place, self._blobs))
+            self._mirrors.append(_Mirror(folder, place, self._blobs, self._left_out))
 
     def sync(self, *, final: bool = False) -> None:
         """Carry changes there. A file that is being written waits, unless this is the last time."""
@@ -86,15 +92,16 @@ class Mounts:
 class _Mirror:
     """A folder, and the place that is to look like it."""
 
-    def __init__(self, folder: Path, place: Place, blobs: Blobs) -> None:
+    def __init__(self, folder: Path, place: Place, blobs: Blobs, left_out: LeftOut) -> None:
         self.folder = folder
         self.place = place
         self._blobs = blobs
-        self._sent = dict(_looks(folder))
+        self._left_out = left_out
+        self._sent = self._looks()
         self._seen: dict[str, _Look] = {}
 
     def sync(self, *, final: bool) -> None:
-        now = dict(_looks(self.folder))
+        now = self._looks()
         for name in self._sent.keys() - now.keys():
             self._blobs.remove(self._at(name))
             del self._sent[name]
@@ -106,7 +113,7 @@ class _Mirror:
     def _put(self, name: str, look: _Look, final: bool) -> None:
         try:
             self._blobs.put(self._at(name), self.folder / name)
-        except (FileNotFoundError, ValueError, self._blobs.failed):
+        except (OSError, ValueError, self._blobs.failed):
             if final:
                 raise
             return  # it has changed under our hands: the next time
@@ -115,14 +122,9 @@ class _Mirror:
     def _at(self, name: str) -> Place:
         return Place(self.place.container, self.place.blob(name))
 
-
-def _looks(folder: Path) -> Iterator[tuple[str, _Look]]:
-    """All files below it."""
-    for base, _, files in os.walk(folder):
-        for file in files:
-            path = Path(base, file)
-            try:
-                found = path.stat()
-            except OSError:  # gone, or a link to nothing
-                continue
-            yield path.relative_to(folder).as_posix(), _Look(found.st_size, found.st_mtime_ns, found.st_ino)
+    def _looks(self) -> dict[str, _Look]:
+        """All files below it."""
+        found = contents(self.folder)
+        for name, kind in found.others.items():
+            self._left_out(self.place.blob(name), kind)
+        return {name: _Look(file.st_size, file.st_mtime_ns, file.st_ino) for name, file in found.files.items()}

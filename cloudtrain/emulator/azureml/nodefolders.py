@@ -14,7 +14,8 @@ from typing import Any
 
 from cloudtrain.emulator.azureml.blobs import Place
 from cloudtrain.emulator.azureml.jobs import Job
-from cloudtrain.emulator.azureml.mounts import Mounts
+from cloudtrain.emulator.azureml.mounts import LeftOut, Mounts
+from cloudtrain.emulator.azureml.ordinary import contents, unlike_blobs
 from cloudtrain.emulator.azureml.workspace import (
     DEFAULT_STORE,
     RESOURCE_GROUP,
@@ -36,13 +37,14 @@ _KEPT = ("outputs", "logs")
 class NodeFolders:
     """Those of one job. For its life's thread alone."""
 
-    def __init__(self, job: Job, workspace: Workspace, code: Place | None, folder: Path) -> None:
+    def __init__(self, job: Job, workspace: Workspace, code: Place | None, folder: Path, left_out: LeftOut) -> None:
         """``code``: where the snapshot lies; None for a job without one, which is not started."""
         self._job = job
         self._workspace = workspace
         self._code = code
         self._folder = folder
-        self.mounts = Mounts(folder / "data", workspace.blobs)
+        self._left_out = left_out
+        self.mounts = Mounts(folder / "data", workspace.blobs, left_out)
         self._collected: list[tuple[Path, Place]] = []
         account = {"subscription": SUBSCRIPTION, "resource_group": RESOURCE_GROUP, "workspace": WORKSPACE}
         self._request = Request("azureml", job.name, dict(job.form), spec={}, ships=(), account=account)
@@ -59,9 +61,11 @@ class NodeFolders:
         """At the end: what goes up then, node by node; of two files of one name the later is kept."""
         self.mounts.sync(final=True)
         for folder, place in self._collected:
-            for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-                name = file.relative_to(folder).as_posix()
-                self._workspace.blobs.put(place._replace(path=place.blob(name)), file)
+            found = contents(folder)
+            for name in sorted(found.files):
+                self._workspace.blobs.put(place._replace(path=place.blob(name)), folder / name)
+            for name, kind in found.others.items():
+                self._left_out(place.blob(name), kind)
 
     def _plan(self, number: int, node: int, code: Path) -> NodePlan:
         root = self._folder / f"start-{number}" / f"node-{node}"
@@ -86,7 +90,7 @@ class NodeFolders:
             return
         source = self.mounts.read(self._place(given["path"]))
         if given.get("mode") == "download" and source.is_dir():
-            shutil.copytree(source, at)
+            shutil.copytree(source, at, ignore=unlike_blobs)
         elif given.get("mode") == "download":
             shutil.copyfile(source, at)
         else:
