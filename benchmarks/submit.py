@@ -96,11 +96,17 @@ class _Bench:
         s3 = session.client("s3", "us-east-1", endpoint_url=self._env["AWS_ENDPOINT_URL"])
         s3.put_object(Bucket=given["bucket"], Key=given["spec"], Body=b"{}")
 
-    def export(self, job: Path) -> Path:
-        """The job as the vendor's own form, with the folder of its code, as `render -o cli` writes it."""
+    def export(self, job: Path, request: Mapping[str, Any]) -> Path:
+        """The job as the vendor's own form, with the folder of its code beside it, as `render -o cli` writes it.
+
+        But for the spec, of which it names the place in the request: the SDK would upload one that lies here, and no
+        setting leads it to a storage account on this machine.
+        """
         out = self._folder / f"{job.stem}-out"
         self._cloudtrain("render", job.name, "--provider", "azureml", "-o", "cli", "--out", out.name)
-        return out / "job.yml"
+        form = out / "job.yml"
+        form.write_text(json.dumps(request), encoding="utf-8")  # which is YAML, too
+        return form
 
     def _job(self) -> Path:
         number = next(self._numbers)
@@ -151,7 +157,7 @@ def _pool(pool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _for_azureml(bench: _Bench, job: Path, shown: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": shown["name"], "form": str(bench.export(job)), **shown["account"]}
+    return {"name": shown["name"], "form": str(bench.export(job, shown["request"])), **shown["account"]}
 
 
 _GIVEN: Mapping[str, Callable[[_Bench, Path, Mapping[str, Any]], dict[str, Any]]] = {

@@ -64,12 +64,13 @@ def launcher_channels(job: Job, *, downloads: bool) -> dict[str, dict[str, str]]
 
 
 def node_variables(
-    job: Job, context: Context, provider: Provider, *, spec: str, code: str, further: Mapping[str, str]
+    job: Job, context: Context, provider: Provider, *, spec: str | None, code: str, further: Mapping[str, str]
 ) -> dict[str, str]:
     """The variables of a request, but for its fingerprint.
 
-    ``spec`` and ``code`` are the paths of spec.json and code.tar.gz on the node, ``further`` the provider's
-    own: folders, account, what the machine's network wants. The job's variables win over those.
+    ``spec`` and ``code`` are the paths of spec.json and code.tar.gz on the node (None where the command gives it),
+    ``further`` the provider's own: folders, account, what the machine's network wants. The job's variables win over
+    those.
     """
     references = {
         f"{SECRET}{name}": reference
@@ -78,7 +79,7 @@ def node_variables(
     }
     return {
         "CLOUDTRAIN_PROVIDER": provider,
-        "CLOUDTRAIN_SPEC": spec,
+        **({"CLOUDTRAIN_SPEC": spec} if spec else {}),
         "CLOUDTRAIN_CODE": code,
         "CLOUDTRAIN_RUN_ID": context.run_id,
         "CLOUDTRAIN_ATTEMPT": str(context.attempt),

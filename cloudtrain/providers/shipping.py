@@ -77,9 +77,14 @@ def write_code(bundle: Bundle, folder: Path) -> None:
 
 
 def write_spec(spec: Mapping[str, Any], folder: Path) -> None:
-    """Write spec.json, the same bytes for the same spec."""
+    """Write spec.json."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SPEC).write_bytes(canonical(spec) + b"\n")
+    (folder / SPEC).write_bytes(spec_content(spec))
+
+
+def spec_content(spec: Mapping[str, Any]) -> bytes:
+    """spec.json, the same bytes for the same spec."""
+    return canonical(spec) + b"\n"
 
 
 def _entrypoints() -> Iterator[tuple[str, Path]]:

@@ -117,7 +117,7 @@ def test_what_was_added_to_an_export_keeps_it_from_being_replaced(tmp_path: Path
     assert (done.returncode, "notes.txt" in done.stderr) == (2, True)
     (out / "notes.txt").unlink()
     assert exported(file, out, "azureml").returncode == 0  # another provider's files replace the first one's
-    assert sorted(path.name for path in out.iterdir()) == ["code", "job.yml", "submit.sh"]
+    assert sorted(path.name for path in out.iterdir()) == ["code", "job.yml", "spec", "submit.sh"]
 
 
 def test_an_empty_folder_is_filled_even_if_it_is_the_current_one(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from cloudtrain.emulator.nodes import Nodes
 from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import Context, Request
-from cloudtrain.providers.shipping import SPEC, bundle_of, entrypoints_digest, write_code, write_spec
+from cloudtrain.providers.shipping import bundle_of, entrypoints_digest, write_code, write_spec
 from cloudtrain.settings import Settings
 from tests.local.project import LIMIT_SECONDS
 from tests.providers.contexts import ACCOUNTS
@@ -69,16 +69,12 @@ def _plan(folder: Path, request: Request, node: int, variables: Mapping[str, str
     shared = {"code": folder / "code", "spec": folder / "spec"}
     for name, what in sorted(contract.places.items()):
         place = root / name
-        if place.parent.resolve() != place.parent:  # spec.json beside the code
-            continue
         place.parent.mkdir(parents=True, exist_ok=True)
         if what in shared:
-            place.symlink_to(shared[what] / SPEC if place.name == SPEC else shared[what])
+            place.symlink_to(shared[what])
         else:
             place.mkdir(exist_ok=True)
     code = root / next(name for name, what in contract.places.items() if what == "code")
-    if request.provider == "azureml":
-        (folder / "code" / SPEC).write_bytes((folder / "spec" / SPEC).read_bytes())
     env = {name: value.replace("{root}", str(root)) for name, value in contract.env.items()}
     cwd = code if request.provider == "azureml" else root
     return NodePlan(root, code / "launch.py", cwd, {**env, **variables}, folder / f"node-{node}.log")

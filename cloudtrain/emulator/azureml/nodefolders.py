@@ -25,7 +25,7 @@ from cloudtrain.emulator.azureml.workspace import (
 )
 from cloudtrain.emulator.base import NodePlan
 from cloudtrain.providers.azureml.contract import node_contract
-from cloudtrain.providers.azureml.folders import FOLDERS
+from cloudtrain.providers.azureml.folders import FOLDERS, SPEC_INPUT
 from cloudtrain.providers.azureml.reading import nodes
 from cloudtrain.providers.base import NodeContract, Request
 
@@ -74,8 +74,8 @@ class NodeFolders:
         shutil.copytree(code, work)  # a copy for each: it is the node's own disk
         for place, what in _data(contract):
             (root / place).parent.mkdir(parents=True, exist_ok=True)
-            if what.startswith("data:"):
-                self._lay_input(root / place, self._job.form["inputs"][what.partition(":")[2]])
+            if what == "spec" or what.startswith("data:"):
+                self._lay_input(root / place, self._job.form["inputs"][what.partition(":")[2] or SPEC_INPUT])
             else:
                 self._lay_output(root / place, _OURS.get(what) or what.partition(":")[2])
         for name in _KEPT:
@@ -124,4 +124,4 @@ def chosen_outputs(job: Job) -> dict[str, str]:
 
 
 def _data(contract: NodeContract) -> Iterator[tuple[str, str]]:
-    yield from ((place, what) for place, what in contract.places.items() if what not in ("code", "spec"))
+    yield from ((place, what) for place, what in contract.places.items() if what != "code")

@@ -11,7 +11,7 @@ _DISK = "the disk of an Azure VM comes with its size; leave it out here, and nam
 CAPABILITIES: tuple[Capability, ...] = (
     *COMMON,
     Capability("name", "native", "name, display_name, experiment_name; the tag cloudtrain_job"),
-    Capability("code", "native", "code: the snapshot with launch.py, code.tar.gz, spec.json; the tag cloudtrain_code"),
+    Capability("code", "native", "code: the snapshot with launch.py and code.tar.gz; the tag cloudtrain_code"),
     Capability("resources.nodes", "native", "resources.instance_count; a pytorch distribution for more than one"),
     Capability("resources.accelerator", "native", "resources.instance_type on serverless; a cluster has its own size"),
     Capability("resources.accelerators_per_node", "native", "resources.instance_type, as the accelerator"),

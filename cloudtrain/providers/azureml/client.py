@@ -3,7 +3,7 @@
 endpoints.py, credentials.py   where the service is, and who calls
 calls.py, workspace.py         what is read: jobs, code, datastores, the run history, over azure-core
 creation.py                    jobs are made by azure-ai-ml, the vendor's own client
-snapshot.py, store.py          files, over azure-storage-blob
+snapshot.py, files.py, store.py   what travels, over azure-storage-blob
 states.py, describing.py, logs.py, errors.py   what the answers mean; no calls
 
 The vendor's ``jobs.stream`` and ``jobs.download`` are not used: the one shows rank 0 alone and ends without a word when
@@ -75,13 +75,15 @@ class AzureMLClient:
     def upload(self, request: Request, bundle: Bundle | None, progress: Progress = silent) -> Uploaded:
         """See the port."""
         store = self._store
-        from cloudtrain.providers.azureml.channels import ship_data
+        from cloudtrain.providers.azureml.files import behind, ship_data, ship_spec
         from cloudtrain.providers.azureml.snapshot import ship, snapshot_name
 
-        data = ship_data(store, request, progress)
-        code = ship(self._workspace, request, bundle, progress)
+        spec = ship_spec(store, request, progress)  # first: little is lost where the datastore takes nothing
+        data = ship_data(store, request, behind(spec.sent, progress))
+        code = ship(self._workspace, request, bundle, behind(spec.sent + data.sent, progress))
         self._codes[snapshot_name(request)] = code.id
-        return Uploaded(data.sent + code.uploaded.sent, data.present + code.uploaded.present)
+        parts = (spec, data, code.uploaded)
+        return Uploaded(sum(part.sent for part in parts), sum(part.present for part in parts))
 
     def create(self, request: Request) -> Description:
         """See the port."""

@@ -12,12 +12,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.providers.azureml.folders import FOLDERS
+from cloudtrain.providers.azureml.folders import FOLDERS, SPEC_INPUT
 from cloudtrain.providers.azureml.form import REFERENCE
 from cloudtrain.providers.azureml.reading import cluster, is_spot, nodes, plain
 from cloudtrain.providers.base import NodeContract
 from cloudtrain.providers.reading import at, section
-from cloudtrain.providers.shipping import SPEC
 
 if TYPE_CHECKING:
     from cloudtrain.providers.base import Request
@@ -42,7 +41,7 @@ def node_contract(request: Request, node: int) -> NodeContract:
             **dict(_given_by_command(request.native["command"], folders)),
         },
         files={},
-        places={work: "code", f"{work}/{SPEC}": "spec"} | dict(_places(request.native, folders)),
+        places={work: "code"} | dict(_places(request.native, folders)),
     )
 
 
@@ -61,7 +60,7 @@ def _mounts(native: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _places(native: Mapping[str, Any], folders: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name in section(native, "inputs"):
-        yield folders[f"inputs.{name}"], f"data:{name}"
+        yield folders[f"inputs.{name}"], "spec" if name == SPEC_INPUT else f"data:{name}"
     for name in section(native, "outputs"):
         ours = FOLDERS.get(name)
         yield folders[f"outputs.{name}"], ours[1] if ours else f"output:{name}"
@@ -69,9 +68,9 @@ def _places(native: Mapping[str, Any], folders: Mapping[str, str]) -> Iterator[t
 
 def _given_by_command(command: str, folders: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """The variables that the command sets for launch.py: the service has put the paths in before."""
-    for name, reference in re.findall(rf'(\w+)="{REFERENCE}"', command):
+    for name, reference, below in re.findall(rf'(\w+)="{REFERENCE}([^"]*)"', command):
         if reference in folders:
-            yield name, "{root}/" + folders[reference]
+            yield name, "{root}/" + folders[reference] + below
 
 
 def _distribution(native: Mapping[str, Any], node: int) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cloudtrain.providers.base import Chosen
 from cloudtrain.providers.machine import network_choices, network_of
 from cloudtrain.providers.nodes import node_variables
-from cloudtrain.providers.shipping import ARCHIVE, SPEC
+from cloudtrain.providers.shipping import ARCHIVE
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -27,9 +27,9 @@ _MOUNTS = {
 
 def variables_of(job: Job, context: Context, machine: Machine) -> dict[str, str]:
     """All but the fingerprint. The job's own win over what the machine's network and the mounts want."""
-    # The snapshot, in which both lie, is the working directory of the command.
+    # The snapshot is the working directory of the command, which itself says where spec.json lies.
     wanted = {name: value for name, (value, _) in _MOUNTS.items()} | network_of(job, machine)
-    return node_variables(job, context, "azureml", spec=SPEC, code=ARCHIVE, further=wanted)
+    return node_variables(job, context, "azureml", spec=None, code=ARCHIVE, further=wanted)
 
 
 def variable_choices(job: Job, machine: Machine) -> Iterator[Chosen]:

@@ -1,6 +1,10 @@
 """The way out: a file and the vendor's own command that submit the same job without cloudtrain.
 
-job.yml    the request    code/    what every node runs, spec.json among it; the command uploads it
+job.yml    the request    code/    what every node runs    spec/    spec.json
+
+All inputs that lie here are named by their paths, spec/ among them, and the command uploads them itself, each to a
+folder of workspaceblobstore that has its content for a name. A command that copied them to the places in the
+request would have to know account and container of the datastore, which the workspace alone can say.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from cloudtrain.providers.base import Export
-from cloudtrain.providers.reading import section
+from cloudtrain.providers.reading import section, text
 from cloudtrain.providers.written import as_yaml
 
 if TYPE_CHECKING:
@@ -29,12 +33,12 @@ def export(request: Request) -> Export:
         ("--workspace-name", "workspace"),
     ):
         words.append(f"{option}={account[setting]}")  # one word: a group's name may begin with a hyphen
-    return Export({FILE: as_yaml(_with_data(request))}, (shlex.join(words),))
+    return Export({FILE: as_yaml({**request.native, "inputs": _inputs(request)})}, (shlex.join(words),))
 
 
-def _with_data(request: Request) -> dict[str, Any]:
-    """Channels whose files are here are named by their paths: the command uploads them itself."""
-    here = {ship.to: ship.source for ship in request.ships if ship.kind == "data"}
-    inputs = {name: {**given, "path": here.get(given["path"], given["path"])}
-              for name, given in section(request.native, "inputs").items()}  # fmt: skip
-    return {**request.native, "inputs": inputs} if here else request.native
+def _inputs(request: Request) -> dict[str, Any]:
+    """Those of the request, but for the paths of what lies here."""
+    here = {ship.to: ship.source or f"./{ship.kind}" for ship in request.ships if ship.kind != "code"}
+    inputs = section(request.native, "inputs")
+    paths = {name: here[path] for name, given in inputs.items() if (path := text(given, "path")) in here}
+    return {**inputs, **{name: {**inputs[name], "path": path} for name, path in paths.items()}}

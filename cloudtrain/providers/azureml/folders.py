@@ -3,6 +3,10 @@
 Every channel is an input of the job and every folder an output. The service mounts them and puts their paths into the
 command, there and nowhere else: a ``${{outputs.x}}`` in an environment variable stays text, and a job then writes its
 checkpoints into a folder of that name. So the command gives them to launch.py, as variables of its own.
+
+spec.json is an input as well, and no part of the code: what is in the snapshot names it, and a job whose arguments
+alone have changed would send all of its code again. It is downloaded, not mounted as data are: one small file that is
+read once lies on the node's own disk before the command starts, and where it is missing the service says so.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from cloudtrain.providers.azureml.form import DATASTORE_PATH, INPUT_FORMS, INPUT
 from cloudtrain.providers.azureml.reading import fits
 from cloudtrain.providers.base import at_value
 from cloudtrain.providers.places import output_places, places_of, unusable_places
+from cloudtrain.providers.shipping import SPEC
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -22,7 +27,9 @@ if TYPE_CHECKING:
     from cloudtrain.spec.problems import Path
 
 OURS = "cloudtrain_"
-"""How our outputs, tags and variables (in capitals) begin."""
+"""How our input, outputs, tags and variables (in capitals) begin."""
+SPEC_INPUT = f"{OURS}spec"
+"""The input that is the folder of spec.json."""
 FOLDERS = {
     "cloudtrain_checkpoint": ("CLOUDTRAIN_CHECKPOINT_DIR", "checkpoints"),
     "cloudtrain_model": ("CLOUDTRAIN_MODEL_DIR", "model"),
@@ -41,9 +48,11 @@ _TAKEN = frozenset(
 )  # fmt: skip
 
 
-def inputs_of(job: Job) -> dict[str, Any]:
-    """The job's channels. Where launch.py copies a node's share, the whole is mounted and not downloaded."""
-    return {name: _input(channel) for name, channel in job.data.items()}
+def inputs_of(job: Job, context: Context) -> dict[str, Any]:
+    """The folder of spec.json, and the job's channels. Where launch.py copies a node's share, the whole is mounted and
+    not downloaded."""
+    spec = {"type": "uri_folder", "path": places_of(job, context).spec, "mode": "download"}
+    return {SPEC_INPUT: spec, **{name: _input(channel) for name, channel in job.data.items()}}
 
 
 def outputs_of(job: Job, context: Context) -> dict[str, Any]:
@@ -59,12 +68,13 @@ def outputs_of(job: Job, context: Context) -> dict[str, Any]:
 
 
 def command_of(job: Job) -> str:
-    """Starts launch.py with the paths of all folders, as the shell's own process: signals reach it."""
+    """Starts launch.py with the paths of spec.json and all folders, as the shell's own process: signals reach it."""
+    spec = f'CLOUDTRAIN_SPEC="${{{{inputs.{SPEC_INPUT}}}}}/{SPEC}"'
     data = {f"CLOUDTRAIN_DATA_{name.upper()}": f"inputs.{name}" for name in job.data}
     ours = {variable: f"outputs.{name}" for name, (variable, _) in FOLDERS.items()}
     named = {f"CLOUDTRAIN_OUTPUT_{name.upper()}": f"outputs.{name}" for name in job.outputs}
     paths = (f'{variable}="${{{{{place}}}}}"' for variable, place in {**data, **ours, **named}.items())
-    return f"exec env {' '.join(paths)} python3 -u launch.py"
+    return f"exec env {' '.join([spec, *paths])} python3 -u launch.py"
 
 
 def folder_problems(job: Job) -> Iterator[tuple[Path, str]]:
@@ -77,10 +87,10 @@ def folder_problems(job: Job) -> Iterator[tuple[Path, str]]:
     if "${{" in (job.checkpoint.uri_for("azureml") or ""):
         text = "holds ${{, which Azure ML replaces: the next attempt of a run would look for its checkpoints elsewhere"
         yield at_value(("checkpoint", "uri"), job.checkpoint.uri, "azureml"), text
-    for section, names in (("data", job.data), ("outputs", job.outputs)):
+    for section, names, added in (("data", job.data, "input does"), ("outputs", job.outputs, "outputs do")):
         for name in names:
             if name.lower().startswith(OURS):
-                yield (section, name), f"begins with {OURS}, as the outputs do that cloudtrain adds; take another name"
+                yield (section, name), f"begins with {OURS}, as the {added} that cloudtrain adds; take another name"
 
 
 def _input(channel: Channel) -> dict[str, Any]:

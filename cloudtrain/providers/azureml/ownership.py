@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 _OVERRIDES: Path = ("overrides", "azureml")
 _FIXED = {
     ("name",): "is made from name:, one for every attempt, and cannot be given",
-    ("code",): "is the folder that cloudtrain fills with launch.py, the code and spec.json; leave it",
+    ("code",): "is the folder that cloudtrain fills with launch.py and the code; leave it",
     ("resources", "instance_count"): "is given by resources.nodes, which spec.json holds, too",
 }
 _SHARED = {
     "tags": "is the tag by which cloudtrain finds its runs; leave it",
     "environment_variables": "is set by cloudtrain and cannot be given",
+    "inputs": "is the folder of spec.json, without which no node starts; leave it",
     "outputs": "is a folder of the run, without which launch.py does not start",
 }
 """Where entries of ours stand beside the user's, and what is to be said of one that is taken."""
-_NEEDED = r'\w+="\$\{\{[^}]+\}\}"|launch\.py'
+_NEEDED = r'\w+="\$\{\{[^}]+\}\}[^"]*"|launch\.py'
 """What of the command has to stay: launch.py and the paths it is given."""
 
 

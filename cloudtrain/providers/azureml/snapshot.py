@@ -1,8 +1,9 @@
-"""The code snapshot: launch.py and its modules, the user's code and spec.json, as one asset of the workspace.
+"""The code snapshot: launch.py and its modules, and the user's code, as one asset of the workspace.
 
 The vendor's client gives every snapshot a random number and finds it again by a hash of its content. Ours has a number
-made from what is in it, so that whoever has the request knows it: nothing has to be built, hashed or kept to see that
-the code is there already, or to start a further attempt from another machine. The hash goes with it as the client
+made from what is in it, and from nothing else that a job says, so that whoever has the request knows it: nothing has
+to be built, hashed or kept to see that the code is there already, whatever its arguments are now, or to start a further
+attempt from another machine. The hash goes with it as the client
 writes it, so that ``az ml job create`` with the exported files finds this snapshot, too.
 
 The files are put there by azure-storage-blob itself. The vendor's own upload shows no progress without printing it,
@@ -29,7 +30,7 @@ from cloudtrain.providers.azureml.translate import CODE
 from cloudtrain.providers.identity import digest
 from cloudtrain.providers.port import Progress, Uploaded
 from cloudtrain.providers.reading import section, text
-from cloudtrain.providers.shipping import write_code, write_spec
+from cloudtrain.providers.shipping import write_code
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle
@@ -42,9 +43,9 @@ _DOING = "upload the code"
 
 
 def snapshot_name(request: Request) -> str:
-    """The number of the snapshot that the request needs: equal code and spec, equal number."""
+    """The number of the snapshot that the request needs: equal code, equal number."""
     code = section(request.native, "tags").get(f"{OURS}code")
-    return str(uuid.UUID(hex=digest("cloudtrain-snapshot 1", code, request.spec)[:32]))
+    return str(uuid.UUID(hex=digest("cloudtrain-snapshot 2", code)[:32]))
 
 
 class Snapshot(NamedTuple):
@@ -68,7 +69,7 @@ def ship(workspace: Workspace, request: Request, bundle: Bundle | None, progress
             f"the code of run {request.spec.get('run_id')} is not in workspace {workspace.name} any more",
             hint="Submit the job anew, from the folder with its code.",
         )
-    with _staged(request, bundle) as folder:
+    with _staged(bundle) as folder:
         return _put(workspace, name, files_of(folder), progress)
 
 
@@ -92,11 +93,11 @@ def content_hash(files: Sequence[File]) -> str:
 
 
 @contextmanager
-def _staged(request: Request, bundle: Bundle) -> Iterator[Path]:
+def _staged(bundle: Bundle) -> Iterator[Path]:
     """The snapshot's folder, for as long as it is needed. Raises MissingError where no file can be made."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="cloudtrain-")
-        _fill(Path(folder.name), request, bundle)
+        write_code(bundle, Path(folder.name, CODE))
     except OSError as error:
         reason = error.strerror or str(error)
         raise MissingError(
@@ -104,18 +105,6 @@ def _staged(request: Request, bundle: Bundle) -> Iterator[Path]:
         ) from error
     with folder:
         yield Path(folder.name, CODE)
-
-
-def _fill(folder: Path, request: Request, bundle: Bundle) -> None:
-    for shipped in request.ships:
-        if shipped.kind == "data":
-            continue
-        target = folder / shipped.to
-        target.mkdir(exist_ok=True)
-        if shipped.kind == "code":
-            write_code(bundle, target)
-        else:
-            write_spec(request.spec, target)
 
 
 def _put(workspace: Workspace, name: str, files: Sequence[File], progress: Progress) -> Snapshot:

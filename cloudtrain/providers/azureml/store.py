@@ -1,4 +1,4 @@
-"""Files in the datastores that a job's outputs name, over azure-storage-blob."""
+"""Files in the datastores that a job's inputs and outputs name, over azure-storage-blob."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def place_of(uri: str) -> Place | None:
 
 
 class Store:
-    """Reads datastores of one workspace, each opened once."""
+    """The datastores of one workspace, each opened once."""
 
     def __init__(self, workspace: Workspace, endpoints: Endpoints, credential: Any) -> None:
         self._workspace = workspace
@@ -84,6 +84,21 @@ class Store:
         container = self._container(place.store)
         with translated(f"send files to datastore {place.store}"):
             send(container, place.path.rstrip("/"), files, progress)
+
+    def write(self, place: Place, name: str, content: bytes) -> None:
+        """Put a small file into a folder, over whatever is there."""
+        container = self._container(place.store)
+        with translated(f"send {name} to datastore {place.store}"):
+            container.upload_blob(f"{place.path}{name}", content, overwrite=True)
+
+    def read(self, place: Place, name: str, most: int) -> bytes | None:
+        """The first ``most`` bytes of a file in a folder; None where there is none."""
+        container = self._container(place.store)
+        with translated(f"read {name} in datastore {place.store}"):
+            try:
+                return bytes(container.download_blob(f"{place.path}{name}", offset=0, length=most).readall())
+            except ResourceNotFoundError:
+                return None
 
     def fetch(self, blob: Blob, folder: Path, path: str, progress: Progress) -> None:
         """Write a file below ``folder``. Raises SpecError for a path that leads elsewhere."""
@@ -116,8 +131,8 @@ class Store:
             raise RefusedError(f"there is no datastore {shown(name)} in workspace {self._workspace.name}")
         if kind not in KINDS:
             raise RefusedError(
-                f"datastore {name} is of the kind {shown(kind)}, which cloudtrain cannot read",
-                hint="Fetch the files by hand, or have the job write to a blob datastore.",
+                f"datastore {name} is of the kind {shown(kind)}, which cloudtrain can neither read nor write",
+                hint="Name a blob datastore (azureml.datastore), or fetch the files by hand.",
             )
         account, container = text(said, "accountName"), text(said, "containerName") or text(said, "filesystem")
         own = f"{text(said, 'protocol') or 'https'}://{account}.blob.{text(said, 'endpoint') or 'core.windows.net'}"

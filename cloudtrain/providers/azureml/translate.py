@@ -1,7 +1,7 @@
 """A job as an Azure ML command job, in the job form of the vendor's CLI v2: what ``az ml job create`` reads.
 
-Every node runs the one command: launch.py, with the paths of the run's folders. The code snapshot beside the form
-(``code/``) holds it, the user's code and spec.json.
+Every node runs the one command: launch.py, with the paths of spec.json and of the run's folders. The code snapshot
+beside the form (``code/``) holds it and the user's code; spec.json is an input, beside the run's folders.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from cloudtrain.providers.features import refusals
 from cloudtrain.providers.identity import fingerprint, native_name
 from cloudtrain.providers.nodes import FINGERPRINT, launch_spec, launcher_channels
 from cloudtrain.providers.overrides import overridden
+from cloudtrain.providers.places import places_of
 
 if TYPE_CHECKING:
     from cloudtrain.job import Job
@@ -56,7 +57,7 @@ def translate(job: Job, context: Context) -> Request:
         name=native_name(context.run_id, context.attempt),
         native=_marked(native, spec),
         spec=spec,
-        ships=(Shipped("code", f"{CODE}/"), Shipped("spec", f"{CODE}/")),
+        ships=(Shipped("code", f"{CODE}/"), Shipped("spec", places_of(job, context).spec)),
         chosen=(
             *machine.chosen,
             *image.chosen,
@@ -99,8 +100,7 @@ def _native(job: Job, context: Context, machine: Machine, image: Image) -> dict[
     }
     if job.limits.runtime:
         form["limits"] = {"timeout": job.limits.runtime.seconds}
-    if job.data:
-        form["inputs"] = inputs_of(job)
+    form["inputs"] = inputs_of(job, context)
     form["outputs"] = outputs_of(job, context)
     if identity := context.settings["identity"]:
         form["identity"] = {"type": IDENTITIES[identity]}

@@ -17,7 +17,7 @@ from cloudtrain.providers.base import NodeContract
 from cloudtrain.providers.local.links import lay, lay_share, objects_of, too_few
 from cloudtrain.providers.local.rehearsal import Rehearsal, field, inside
 from cloudtrain.providers.local.translate import LocalRequest, Places
-from cloudtrain.providers.shipping import SPEC, write_code, write_spec
+from cloudtrain.providers.shipping import write_code, write_spec
 from cloudtrain.record.folder import write_json
 
 
@@ -67,8 +67,6 @@ class _Containers:
             lay_share(place, source, self._objects[what][node :: len(self._rehearsal.contracts)])
         elif what.startswith("data:") and self._rehearsal.channels_are_folders and source.is_file():
             lay(place / source.name, source)
-        elif what == "spec" and place.name == SPEC:
-            lay(place, source / SPEC)
         elif what == "code" or what.startswith("data:"):  # nobody writes there, so it may be a folder of links
             lay(place, source, taken)
         else:

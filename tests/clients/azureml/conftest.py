@@ -56,8 +56,7 @@ def account() -> dict[str, str]:
 def workspace(service: Service, blobs: Storage, monkeypatch: pytest.MonkeyPatch) -> Service:
     """The service with its storage account."""
     service.place_of_code = blobs.place_of_code
-    container = blobs.container()
-    service.datastores["workspaceblobstore"] = blobs.datastore(container)
+    service.datastores["workspaceblobstore"] = blobs.datastore(blobs.container())
     service.secrets["workspaceblobstore"] = {"secretsType": "AccountKey", "key": blobs.key}
     monkeypatch.setenv("CLOUDTRAIN_ENDPOINT_BLOB", f"{blobs.url}/{{}}")
     return service

@@ -21,6 +21,8 @@ class Wire:
         self.cut_after: int | None = None
         """Bytes, of all connections together; then the one that sends them ends, once."""
         self.sent = 0
+        self.stored: list[str] = []
+        """Paths of the PUTs that have come, as far as a request begins a piece: with small bodies they do."""
         self.cuts = 0
         self._lock = threading.Lock()
         self._open: list[socket.socket] = []
@@ -55,6 +57,8 @@ class Wire:
     def _hand_on(self, one: socket.socket, other: socket.socket, counts: bool) -> None:
         with suppress(OSError):
             while piece := one.recv(_PIECE):
+                if counts and piece.startswith(b"PUT "):
+                    self.stored.append(piece.split()[1].partition(b"?")[0].decode())
                 if counts and self._is_cut(len(piece)):
                     break
                 other.sendall(piece)

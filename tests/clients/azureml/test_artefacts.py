@@ -182,7 +182,7 @@ def test_a_right_that_is_refused(workspace: Service, client: Any) -> None:
 def test_datastores_that_cannot_be_read(workspace: Service, client: Any) -> None:
     workspace.datastores["files"] = {"datastoreType": "AzureFile", "accountName": "a", "fileShareName": "s"}
     has_job(workspace, cloudtrain_model=output("x/", "files"))
-    with pytest.raises(RefusedError, match="of the kind 'AzureFile', which cloudtrain cannot read"):
+    with pytest.raises(RefusedError, match="of the kind 'AzureFile', which cloudtrain can neither read nor write"):
         list(client.artefacts("job"))
     has_job(workspace, cloudtrain_model=output("x/", "none"))
     with pytest.raises(RefusedError, match="there is no datastore 'none' in workspace"):

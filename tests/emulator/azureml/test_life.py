@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,8 +11,9 @@ import pytest
 import requests
 
 from cloudtrain.providers.base import Request
+from tests.cli.running import cloudtrain
 from tests.emulator.azureml.emulated import Emulated, client, vendor
-from tests.emulator.azureml.trainings import training
+from tests.emulator.azureml.trainings import SCRIPT, training
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the vendor's packages, by each other
 
@@ -25,9 +27,16 @@ CALLS_OF_A_CREATE = [
 """As they were traced with azure-ai-ml 1.35.2, for local code and an image in the form."""
 
 
-def sent(folder: Path, **what: Any) -> Request:
-    """A training, sent."""
+def laid(azure: Emulated, folder: Path, **what: Any) -> Request:
+    """A training, whose spec lies where its form says."""
     request = training(folder, **what)
+    azure.put(f"cloudtrain/runs/{request.spec['run_id']}/spec/spec.json", (folder / "spec/spec.json").read_bytes())
+    return request
+
+
+def sent(azure: Emulated, folder: Path, **what: Any) -> Request:
+    """A training, sent."""
+    request = laid(azure, folder, **what)
     client().jobs.create_or_update(vendor().load_job(folder / "form.yml"))
     return request
 
@@ -49,8 +58,10 @@ class Completed(NamedTuple):
 def completed(azure: Emulated, tmp_path_factory: pytest.TempPathFactory) -> Completed:
     azure.put("data/one.txt", b"from the datastore")
     data = "data: {train: {uri: 'azureml://datastores/workspaceblobstore/paths/data/'}}\n"
+    folder = tmp_path_factory.mktemp("completed") / "job"
+    request = laid(azure, folder, nodes=2, job=f"name: small\n{data}")
     before = len(azure.plane.calls)
-    request = sent(tmp_path_factory.mktemp("completed") / "job", nodes=2, job=f"name: small\n{data}")
+    client().jobs.create_or_update(vendor().load_job(folder / "form.yml"))
     calls = [(call.operation, call.api_version) for call in azure.plane.calls[before:]]
     return Completed(request, azure.until_over(request.name), calls)
 
@@ -91,6 +102,36 @@ def test_the_vendors_client_afterwards(
     assert "[1/1] rank 1 step 2\n" in log
 
 
+def test_the_way_out(azure: Emulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `render -o cli` writes, sent as its command sends it: the client uploads the spec and a channel itself."""
+    from azure.ai.ml.constants._common import STORAGE_ACCOUNT_URLS
+
+    project, out = tmp_path / "project", tmp_path / "out"
+    (project / "data").mkdir(parents=True)
+    (project / "data/three.txt").write_text("from this folder")
+    (project / "train.py").write_text(SCRIPT)
+    job = project / "job.yaml"
+    job.write_text("name: exported\nentry: train.py\nargs: ['2', '0']\ndata: {train: {uri: {local: data}}}\n")
+    done = cloudtrain("render", job, "--provider", "azureml", "-o", "cli", "--out", out)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(cloudtrain("render", job, "--provider", "azureml").stdout)
+
+    monkeypatch.setitem(STORAGE_ACCOUNT_URLS, "AzureBlob", os.environ["CLOUDTRAIN_ENDPOINT_BLOB"])
+    client().jobs.create_or_update(vendor().load_job(out / "job.yml"))
+    assert azure.until_over(shown["name"])[-1] == "Completed"
+    assert lines(azure, shown["name"], "user_logs/std_log.txt") == [
+        "[0/0] rank 0 begins at 0",
+        "[0/0] three.txt: from this folder",
+        *(f"[0/0] rank 0 step {step}" for step in range(2)),
+    ]
+    sent = azure.plane.forms[-1]
+    shown.pop("$schema")
+    assert sent | {"inputs": {}} == shown | {"inputs": {}}
+    assert {name: given["mode"] for name, given in sent["inputs"].items()} == {
+        name: given["mode"] for name, given in shown["inputs"].items()
+    }
+
+
 def test_cancelled_while_it_runs(azure: Emulated, tmp_path: Path) -> None:
     script = """
 import os, pathlib, signal, sys, time
@@ -102,7 +143,7 @@ time.sleep(600)
 """
     azure.put("copied/two.txt", b"2")
     data = "data: {train: {uri: 'azureml://datastores/workspaceblobstore/paths/copied/', mode: download}}\n"
-    request = sent(tmp_path / "job", script=script, job=f"name: small\n{data}")
+    request = sent(azure, tmp_path / "job", script=script, job=f"name: small\n{data}")
     azure.until_printed(request.name, "user_logs/std_log.txt", "ready ['mine.txt', 'two.txt']")
     client().jobs.begin_cancel(request.name).result()
     states = azure.until_over(request.name)
@@ -121,8 +162,8 @@ def test_secrets(azure: Emulated, tmp_path: Path) -> None:
     secret = "name: small\nenvironment: {secrets: {TOKEN: {azureml: 'https://keys.vault.azure.net/secrets/wandb'}}}\n"
     identity = "overrides: {azureml: {identity: {type: managed}}}\n"
     script = "import os\nprint('the secret has', len(os.environ['TOKEN']), 'characters', flush=True)"
-    reads = sent(tmp_path / "reads", script=script, job=secret + identity)
-    does_not = sent(tmp_path / "not", script=script, job=secret)
+    reads = sent(azure, tmp_path / "reads", script=script, job=secret + identity)
+    does_not = sent(azure, tmp_path / "not", script=script, job=secret)
     assert azure.until_over(reads.name)[-1] == "Completed"
     assert lines(azure, reads.name, "user_logs/std_log.txt") == ["[0/0] the secret has 6 characters"]
     assert azure.until_over(does_not.name)[-1] == "Failed"
@@ -130,7 +171,7 @@ def test_secrets(azure: Emulated, tmp_path: Path) -> None:
 
 
 def test_failed_and_streamed(azure: Emulated, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = sent(tmp_path / "job", script="import sys\nprint('no such column', flush=True)\nsys.exit(3)")
+    request = sent(azure, tmp_path / "job", script="import sys\nprint('no such column', flush=True)\nsys.exit(3)")
     with pytest.raises(Exception, match="exited with status code 3"):
         client().jobs.stream(request.name)
     assert azure.job(request.name)["properties"]["status"] == "Failed"
@@ -142,7 +183,7 @@ def test_failed_and_streamed(azure: Emulated, tmp_path: Path, capsys: pytest.Cap
 
 
 def test_evicted_and_started_anew(azure: Emulated, tmp_path: Path) -> None:
-    request = sent(tmp_path / "job", steps=18, pause=0.2, job="name: evicted\nspot: {enabled: true}\n")
+    request = sent(azure, tmp_path / "job", steps=18, pause=0.2, job="name: evicted\nspot: {enabled: true}\n")
     states = azure.until_over(request.name)
     assert states[-5:] == ["Running", "Queued", "Running", "Finalizing", "Completed"]
     first = [line for line in lines(azure, request.name, "user_logs/std_log.txt") if " step " in line]
@@ -157,9 +198,9 @@ def test_evicted_and_started_anew(azure: Emulated, tmp_path: Path) -> None:
 
 def test_three_at_once_that_end_badly(azure: Emulated, tmp_path: Path) -> None:
     long = {"steps": 1000, "pause": 0.5}
-    taken = sent(tmp_path / "taken", **long, job="name: taken\nspot: {enabled: true}\n")
-    loses = sent(tmp_path / "loses", **long, nodes=2, job="name: loses\n")
-    limited = sent(tmp_path / "limited", **long, job="name: limited\nlimits: {runtime: 1s}\n")
+    taken = sent(azure, tmp_path / "taken", **long, job="name: taken\nspot: {enabled: true}\n")
+    loses = sent(azure, tmp_path / "loses", **long, nodes=2, job="name: loses\n")
+    limited = sent(azure, tmp_path / "limited", **long, job="name: limited\nlimits: {runtime: 1s}\n")
     ends = {}
     for request in (taken, loses, limited):
         azure.until_over(request.name)

@@ -38,7 +38,8 @@ def training(
     script: str = SCRIPT,
     job: str = "name: small\n",
 ) -> Request:
-    """Write ``form.yml`` and ``code/`` below ``folder``, as ``cloudtrain render -o files`` does."""
+    """Write ``form.yml``, ``code/`` and ``spec/`` below ``folder``. The form is what `render` shows: where it says, the
+    spec is still to be put."""
     project = folder / "project"
     project.mkdir(parents=True)
     (project / "train.py").write_text(script)
@@ -47,7 +48,7 @@ def training(
     parsed = Job.load(project / "job.yaml")
     request = render(parsed, "azureml")
     write_code(bundle_of(parsed), folder / "code")
-    write_spec(request.spec, folder / "code")
+    write_spec(request.spec, folder / "spec")
     write_form(folder, request.native)
     return request
 

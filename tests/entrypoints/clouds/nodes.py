@@ -84,7 +84,7 @@ class CloudJob(Job):
             return [(folder / "cloudtrain_code", folder / "cloudtrain_spec") for folder in inputs]
         if self.provider == "vertex":
             return [(self.bucket / "code/0123", self.bucket / "runs/r1/spec")]
-        return [(self.folder / "snapshot", self.folder / "snapshot")]
+        return [(self.folder / "snapshot", self.mount / "INPUT_cloudtrain_spec")]
 
     def environment(self, number: int, changed: Mapping[str, str | None]) -> dict[str, str]:
         env: dict[str, str | None] = {
@@ -152,7 +152,7 @@ class CloudJob(Job):
         return {
             "AZUREML_RUN_ID": "r1-a3", "AZUREML_EXPERIMENT_ID": "e", "AZUREML_RUN_TOKEN": "t0ken",
             **(several if self.count > 1 else {}),
-            "CLOUDTRAIN_SPEC": str(snapshot / "spec.json"),
+            "CLOUDTRAIN_SPEC": str(self.mount / "INPUT_cloudtrain_spec/spec.json"),
             "CLOUDTRAIN_CODE": str(snapshot / "code.tar.gz"),
             "CLOUDTRAIN_DATA_TRAIN": str(self.mount / "train"),
             **{f"CLOUDTRAIN_{name}": str(self.mount / folder) for name, folder in FOLDERS.items()},

@@ -59,11 +59,13 @@ def test_folders_are_paths_of_the_node_and_each_is_a_place() -> None:
     assert found == wanted
 
 
-def test_the_working_directory_holds_the_code_and_the_spec() -> None:
+def test_the_working_directory_holds_the_code_and_an_input_the_spec() -> None:
     contract = registry.node_contract(_request(), 0)
     work = contract.env["AZUREML_CR_EXECUTION_WORKING_DIR_PATH"].removeprefix("{root}/")
     assert contract.places[work] == "code"
-    assert contract.places[f"{work}/{contract.env['CLOUDTRAIN_SPEC']}"] == "spec"
+    folder, _, name = contract.env["CLOUDTRAIN_SPEC"].removeprefix("{root}/").rpartition("/")
+    assert (contract.places[folder], name) == ("spec", "spec.json")
+    assert f"{{root}}/{folder}" == contract.env["AZURE_ML_INPUT_cloudtrain_spec"]
 
 
 def test_what_an_override_puts_before_the_command_changes_no_folder() -> None:

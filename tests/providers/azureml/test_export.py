@@ -12,6 +12,7 @@ import yaml
 
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import Request
+from cloudtrain.providers.shipping import write_spec
 from cloudtrain.providers.written import as_yaml
 from tests.providers.azureml import vendor
 from tests.providers.azureml.jobs import DATASTORE, GPUS, TRAIN, native, request
@@ -32,6 +33,7 @@ def _exported(folder: Path, made: Request) -> Path:
     export = registry.export(made)
     (folder / "code").mkdir()
     (folder / "code" / "launch.py").write_text("")
+    write_spec(made.spec, folder / "spec")
     for name, text in export.files.items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder
@@ -81,6 +83,7 @@ def test_the_wire_has_what_was_meant(tmp_path: Path) -> None:
     assert sent["queueSettings"] == {"jobTier": "Spot"}
     assert sent["identity"] == {"identityType": "Managed"}
     assert sent["inputs"] == {
+        "cloudtrain_spec": {"jobInputType": "uri_folder", "mode": "Download", "uri": "./spec"},  # uploaded
         "train": {"jobInputType": "uri_folder", "mode": "Download", "uri": f"{DATASTORE}train/"},
         "test": {"jobInputType": "uri_folder", "mode": "ReadOnlyMount", "uri": "digits:3"},
     }
@@ -91,6 +94,14 @@ def test_the_wire_has_what_was_meant(tmp_path: Path) -> None:
     }
     assert {output["mode"] for output in sent["outputs"].values()} == {"ReadWriteMount"}
     assert "computeId" not in sent
+
+
+def test_inputs_of_an_override_stay_as_they_are() -> None:
+    """A value has no path, and the vendor's form takes one without more around it."""
+    more = {"lr": {"value": "0.5"}, "plain": 3, "other": {"type": "uri_folder", "path": f"{DATASTORE}x/"}}
+    made = request(overrides={"azureml": {"inputs": more}})
+    inputs = yaml.safe_load(registry.export(made).files["job.yml"])["inputs"]
+    assert inputs == {**more, "cloudtrain_spec": {"type": "uri_folder", "path": "./spec", "mode": "download"}}
 
 
 def test_a_cluster_and_a_single_node_on_the_wire(tmp_path: Path) -> None:

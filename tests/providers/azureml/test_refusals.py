@@ -10,6 +10,7 @@ from cloudtrain.spec.problems import JobFileError
 from tests.providers.azureml.jobs import DATASTORE, TRAIN, request
 
 SPOT = {"enabled": True}
+_VARIABLES, _INPUTS = "overrides.azureml.environment_variables", "overrides.azureml.inputs"
 CASES: list[tuple[dict[str, Any], str, str]] = [
     ({"resources": {"disk_gib": 200}}, "resources.disk_gib", "comes with its size"),
     ({"resources": {"nodes": 101}}, "resources.nodes", "at most 100"),
@@ -24,6 +25,7 @@ CASES: list[tuple[dict[str, Any], str, str]] = [
     ({"data": {"train": {"uri": {"azureml": "gs://b/t"}}}}, "data.train.uri.azureml", "azureml:ASSET:VERSION"),
     ({"data": {"train": {"uri": {"sagemaker": "s3://b/t"}}}}, "data.train.uri", "give data.train.uri.azureml"),
     ({"data": {"cloudtrain_checkpoint": TRAIN["train"]}}, "data.cloudtrain_checkpoint", "take another name"),
+    ({"data": {"cloudtrain_spec": TRAIN["train"]}}, "data.cloudtrain_spec", "as the input does that cloudtrain adds"),
     ({"outputs": {"cloudtrain_model": f"{DATASTORE}m/"}}, "outputs.cloudtrain_model", "take another name"),
     ({"outputs": {"PATH": f"{DATASTORE}m/"}}, "outputs.PATH", "take another name"),
     ({"outputs": {"WORLD_SIZE": f"{DATASTORE}m/"}}, "outputs.WORLD_SIZE", "take another name"),
@@ -48,15 +50,20 @@ CASES: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"overrides": {"azureml": {"outputs": "none"}}}, "overrides.azureml.outputs", "give single entries"),
     ({"overrides": {"azureml": {"tags": {"cloudtrain_run": "x"}}}}, "overrides.azureml.tags.cloudtrain_run", "leave"),
-    (
-        {"overrides": {"azureml": {"environment_variables": {"CLOUDTRAIN_SPEC": None}}}},
-        "overrides.azureml.environment_variables.CLOUDTRAIN_SPEC",
-        "set by cloudtrain",
+    *(
+        ({"overrides": {"azureml": {"environment_variables": change}}}, f"{_VARIABLES}.{next(iter(change))}", "set by")
+        for change in ({"CLOUDTRAIN_CODE": None}, {"CLOUDTRAIN_SPEC": "spec.json"})
     ),
+    *(
+        ({"overrides": {"azureml": {"inputs": {"cloudtrain_spec": change}}}}, f"{_INPUTS}.cloudtrain_spec", "spec.json")
+        for change in (None, {"path": f"{DATASTORE}mine/"}, {"mode": "direct"}, "mine")
+    ),
+    ({"overrides": {"azureml": {"inputs": {"cloudtrain_more": TRAIN["train"]}}}}, _INPUTS, "leave it"),
+    ({"overrides": {"azureml": {"inputs": None}}}, _INPUTS, "give single entries"),
     (
         {"overrides": {"azureml": {"command": "python3 train.py"}}},
         "overrides.azureml.command",
-        'lacks CLOUDTRAIN_CHECKPOINT_DIR="${{outputs.cloudtrain_checkpoint}}"',
+        'lacks CLOUDTRAIN_SPEC="${{inputs.cloudtrain_spec}}/spec.json" CLOUDTRAIN_CHECKPOINT_DIR="${{outputs.cloud',
     ),
     (
         {"overrides": {"azureml": {"outputs": {"cloudtrain_metrics": None}}}},

@@ -19,7 +19,9 @@ def test_launch_py_takes_the_place_of_the_shell() -> None:
     command = native(data=TRAIN, outputs={"preds": f"{DATASTORE}preds/"})["command"]
     assert command.startswith("exec env ")
     assert command.endswith(" python3 -u launch.py")
-    assert re.findall(r'(\w+)="\$\{\{(.*?)\}\}"', command) == [
+    assert 'CLOUDTRAIN_SPEC="${{inputs.cloudtrain_spec}}/spec.json"' in command
+    assert re.findall(r'(\w+)="\$\{\{(.*?)\}\}"', command.replace("/spec.json", "")) == [
+        ("CLOUDTRAIN_SPEC", "inputs.cloudtrain_spec"),
         ("CLOUDTRAIN_DATA_TRAIN", "inputs.train"),
         ("CLOUDTRAIN_CHECKPOINT_DIR", "outputs.cloudtrain_checkpoint"),
         ("CLOUDTRAIN_MODEL_DIR", "outputs.cloudtrain_model"),
@@ -35,12 +37,16 @@ def test_paths_are_put_into_the_command_only() -> None:
     assert not [value for value in form["environment_variables"].values() if "${{" in value]
 
 
-def test_the_spec_and_the_code_lie_in_the_snapshot() -> None:
+def test_the_code_is_the_snapshot_and_the_spec_lies_beside_the_run() -> None:
     made = request()
+    place = f"azureml://datastores/workspaceblobstore/paths/cloudtrain/runs/{made.spec['run_id']}/spec/"
     assert made.native["code"] == "./code"
-    assert [(ship.kind, ship.to) for ship in made.ships] == [("code", "code/"), ("spec", "code/")]
+    assert [(ship.kind, ship.to) for ship in made.ships] == [("code", "code/"), ("spec", place)]
+    assert made.native["inputs"] == {"cloudtrain_spec": {"type": "uri_folder", "path": place, "mode": "download"}}
     variables = made.native["environment_variables"]
-    assert (variables["CLOUDTRAIN_SPEC"], variables["CLOUDTRAIN_CODE"]) == ("spec.json", "code.tar.gz")
+    assert variables["CLOUDTRAIN_CODE"] == "code.tar.gz"
+    assert "CLOUDTRAIN_SPEC" not in variables  # nothing is replaced there
+    assert request(attempt=2).native["inputs"] == made.native["inputs"]
 
 
 def test_every_attempt_finds_the_folders_of_the_run_again() -> None:
@@ -111,7 +117,9 @@ def test_shared_memory_is_half_the_machines_unless_the_job_says() -> None:
 @pytest.mark.parametrize(("mode", "native_mode"), [(None, "ro_mount"), ("mount", "ro_mount"), ("download", "download")])
 def test_modes_of_channels(mode: str | None, native_mode: str) -> None:
     made = request(data={"train": {**TRAIN["train"], "mode": mode}})
-    assert made.native["inputs"] == {"train": {"type": "uri_folder", "path": f"{DATASTORE}train/", "mode": native_mode}}
+    wanted = {"type": "uri_folder", "path": f"{DATASTORE}train/", "mode": native_mode}
+    assert made.native["inputs"]["train"] == wanted
+    assert list(made.native["inputs"]) == ["cloudtrain_spec", "train"]
     assert "channels" not in made.spec
 
 
