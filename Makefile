@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   ?= demo
 
-.PHONY: demo test test-long lint bench wheel clean
+.PHONY: demo test lint bench wheel clean
 
 # The main job on real data: 1,437 handwritten digits, 2 simulated nodes x 2 processes, one job file.
 demo: $(VENV)/demo-ready
@@ -14,11 +14,7 @@ demo: $(VENV)/demo-ready
 	cd $(DEMO) && ../$(BIN)/cloudtrain run job.yaml --nodes 2 --processes 2
 
 test: $(VENV)/ready $(VENV)/azurite/ready
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST)  # tests/conftest.py says what goes side by side
-
-# The ends of runs on all clouds, and the workflow of the template ci: too long to be run with each change.
-test-long: $(VENV)/ready $(VENV)/azurite/ready
-	$(BIN)/python -m pytest -m long $(PYTEST)
+	$(BIN)/python -m pytest -n 4 --dist loadgroup $(PYTEST)  # tests/conftest.py says what goes side by side
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -6,13 +6,20 @@ from pathlib import Path
 
 import pytest
 
-# They start nodes and ranks of their own, which share the machine: one after the other. With ``pytest -n 2 --dist
-# loadgroup`` all that only computes runs beside them.
-_WITH_PROCESSES = ("local", "entrypoints", "emulator", "conformance", "runs", "test_wheel.py")
+_ALONE = (
+    ("nodes", ("local", "entrypoints", "runs", "test_wheel.py")),
+    ("endings", ("conformance/test_endings.py",)),
+    ("clouds", ("emulator", "conformance")),
+)
+"""What starts nodes and ranks of its own, which share the machine: in each of these groups one test after the other.
+With ``pytest -n 4 --dist loadgroup`` the groups run side by side, for most of what they do is waiting, and beside them
+all that only computes. The first that fits counts."""
 _TESTS = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.relative_to(_TESTS).parts[0] in _WITH_PROCESSES:
-            item.add_marker(pytest.mark.xdist_group("processes"))
+        place = item.path.relative_to(_TESTS)
+        group = next((name for name, places in _ALONE if any(place.is_relative_to(each) for each in places)), None)
+        if group:
+            item.add_marker(pytest.mark.xdist_group(group))

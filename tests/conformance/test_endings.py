@@ -17,8 +17,6 @@ from cloudtrain.emulator.faults import CallFault, Faults
 from tests.conformance import scripts
 from tests.conformance.backend import CLOUDS, Backend, Going, Result, job_file
 
-pytestmark = pytest.mark.long
-
 SPEED = 120.0
 FAULTS = """
 jobs:

@@ -35,7 +35,6 @@ def test_the_workflow_is_well_formed() -> None:
     assert installed == ["pip install 'cloudtrain[all]'", "npm install --global azurite@3.35.0"]
 
 
-@pytest.mark.long
 def test_every_step_but_those_that_install_runs_as_it_stands(tmp_path: Path) -> None:
     project = tmp_path / "project"
     env = {
