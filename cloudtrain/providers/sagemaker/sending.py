@@ -10,27 +10,17 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cloudtrain.errors import UnreachableError
 from cloudtrain.providers.sagemaker.errors import NoSense, asking
 from cloudtrain.providers.sagemaker.multipart import PART_BYTES, Upload, piece
 from cloudtrain.providers.sagemaker.refusals import AlreadyThere, CutIn
 from cloudtrain.providers.sagemaker.s3 import exists, split
+from cloudtrain.providers.uploading import Outgoing
 
 _THREADS = 8
 _TRIES = 5
-
-
-class Outgoing(NamedTuple):
-    """A file, and the object it is to be."""
-
-    file: Path
-    uri: str
-    size: int
-    once: bool
-    """Its name stands for its content: what is there already is right."""
 
 
 class Sender:

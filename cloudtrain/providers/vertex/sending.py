@@ -2,79 +2,55 @@
 
 Everything that is named by the digest of its content is written only where nothing of that name is. So two uploads at
 once end with the bytes of one of them, and nobody replaces what a node is just reading.
-
-Parts are objects of their own, ``NAME.DIGEST.NUMBER``, of which the service then makes one. After a cut, even of this
-machine, those that are there are not sent again.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from pathlib import Path
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any
 
-from cloudtrain.errors import UnreachableError
+from cloudtrain.errors import CloudtrainError, UnreachableError
+from cloudtrain.providers.uploading import Outgoing
 from cloudtrain.providers.vertex.calls import is_temporary
+from cloudtrain.providers.vertex.parts import Part, Parts
 from cloudtrain.providers.vertex.store import TIMEOUT, Store, patience
 
 _THREADS = 8
-PART_BYTES = 32 << 20
-_MOST_PARTS = 32
-"""The service makes an object of at most so many others."""
 _CHUNK = 8 << 20
 """Of a resumable upload: after a lost connection it goes on behind the last of these."""
 _TRIES = 4
 _TELL_SECONDS = 0.1
 
 
-class Outgoing(NamedTuple):
-    """A file, and the object it is to be."""
-
-    file: Path
-    uri: str
-    once: bool
-    """Its name stands for its content: what is there already is right."""
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return self.file.stat().st_size
-
-
-class Part(NamedTuple):
-    """A piece of a file, and the object that holds it for the time being."""
-
-    file: Path
-    uri: str
-    start: int
-    size: int
-
-
 class Sender:
     """Sends files. ``tell`` is called with the bytes that have gone so far, from the thread that calls ``send``."""
 
-    def __init__(self, store: Store, tell: Callable[[int], None]) -> None:
+    def __init__(self, store: Store, parts: Parts, tell: Callable[[int], None]) -> None:
         self._store = store
+        self._parts = parts
         self._tell = tell
         self._pool = ThreadPoolExecutor(_THREADS, "cloudtrain-upload")
         self._streams: list[_Piece] = []
         self.present = 0
         """Bytes that were there already."""
 
-    def send(self, files: Iterable[Outgoing], there: Collection[str] = ()) -> None:
-        """All of them. ``there``: the URIs of parts that an upload has left which did not come to its end."""
-        all_of_them = list(files)
-        large = [one for one in all_of_them if one.once and one.size > PART_BYTES]
-        small = [Part(one.file, one.uri, 0, one.size) for one in all_of_them if one not in large]
-        once = {one.uri for one in all_of_them if one.once}
-        self._finish([self._pool.submit(self._put, part, part.uri in once) for part in small])
+    def send(self, files: Sequence[Outgoing]) -> None:
+        """All of them."""
+        large = [one for one in files if self._parts.are_needed(one)]
+        whole = [(Part(one.file, one.uri, 0, one.size), one.once) for one in files if one not in large]
+        self._finish([self._pool.submit(self._put, part, once) for part, once in whole])
         for one in large:
-            self._send_in_parts(one, there)
+            self._send_in_parts(one)
+
+    def tidy(self, folders: Collection[str]) -> None:
+        """Remove what earlier uploads have left of ``folders``, in which all is there now, and what was given up."""
+        with suppress(CloudtrainError):  # all has been sent
+            self._parts.remove_left(folders, self._pool)
 
     def close(self) -> None:
         """Wait for what is being sent; nothing more is begun."""
@@ -117,14 +93,14 @@ class Sender:
                 return part.size
         return 0
 
-    def _send_in_parts(self, one: Outgoing, there: Collection[str]) -> None:
-        parts = list(_parts(one))
+    def _send_in_parts(self, one: Outgoing) -> None:
+        parts, there = self._parts.of(one), self._parts.lying(one)
         missing = [part for part in parts if part.uri not in there]
         self.present += sum(part.size for part in parts if part.uri in there)
         for _ in range(_TRIES):
             self._finish([self._pool.submit(self._put, part, True) for part in missing])
             if self._joined(one, parts):
-                self._remove(parts)
+                self._parts.remove([part.uri for part in parts], self._pool)
                 return
             time.sleep(random.uniform(0.2, 1.0))  # another upload of the same is at work
             missing = [part for part in parts if not self._is_there(part.uri)]
@@ -155,18 +131,6 @@ class Sender:
         blob = self._store.blob(uri)
         with self._store.told(blob.bucket.name):
             return bool(blob.exists(timeout=TIMEOUT, retry=patience()))
-
-    def _remove(self, parts: list[Part]) -> None:
-        """What is not removed costs a little and harms nothing: not everybody who may write may delete."""
-        from google.api_core.exceptions import GoogleAPICallError
-
-        def remove(part: Part) -> None:
-            try:
-                self._store.blob(part.uri).delete(timeout=TIMEOUT, retry=None)
-            except (GoogleAPICallError, OSError):
-                pass
-
-        list(self._pool.map(remove, parts))
 
 
 class _Piece(io.RawIOBase):
@@ -200,20 +164,3 @@ class _Piece(io.RawIOBase):
 
     def tell(self) -> int:
         return self._at
-
-
-def _parts(one: Outgoing) -> Iterator[Part]:
-    size = one.size
-    each = max(PART_BYTES, -(-size // _MOST_PARTS))
-    mark = _digest(one.file)
-    for number, start in enumerate(range(0, size, each)):
-        yield Part(one.file, f"{one.uri}.{mark}.{number:02}", start, min(each, size - start))
-
-
-def _digest(file: Path) -> str:
-    """Tells archives apart that hold the same files: another zlib makes other bytes of them."""
-    found = hashlib.sha256()
-    with file.open("rb") as content:
-        while piece := content.read(1 << 20):
-            found.update(piece)
-    return found.hexdigest()[:16]

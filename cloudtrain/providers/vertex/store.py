@@ -30,6 +30,8 @@ class Stored(NamedTuple):
     size: int
     generation: int
     """Changes with the content."""
+    created: float
+    """Seconds since the epoch."""
 
 
 class Store:
@@ -48,7 +50,8 @@ class Store:
             for blob in self.client.list_blobs(bucket, prefix=prefix, timeout=TIMEOUT, retry=patience()):
                 path = blob.name[len(prefix) :]
                 if path and not path.endswith("/"):
-                    yield Stored(bucket, blob.name, path, blob.size or 0, blob.generation or 0)
+                    created = blob.time_created.timestamp() if blob.time_created else 0.0
+                    yield Stored(bucket, blob.name, path, blob.size or 0, blob.generation or 0, created)
 
     def blob(self, uri: str) -> Any:
         """An object, there or not; nothing is asked."""

@@ -6,6 +6,7 @@ import io
 import random
 import tarfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def bundle(tmp_path: Path) -> Bundle:
 @pytest.fixture
 def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bundle:
     """An archive of twelve parts, which are made small for the test."""
-    monkeypatch.setattr("cloudtrain.providers.vertex.sending.PART_BYTES", MIB // 2)
+    monkeypatch.setattr("cloudtrain.providers.vertex.parts.PART_BYTES", MIB // 2)
     folder = tmp_path / "large"
     folder.mkdir()
     (folder / "weights.bin").write_bytes(random.Random(0).randbytes(6 * MIB - 99_999))
@@ -173,26 +174,76 @@ class Cut(Exception):
     pass
 
 
-def test_an_upload_goes_on_where_it_was_cut_off(bucket: Any, connect: Connect, large: Bundle) -> None:
-    request = requested(CPU)
-
+def cut_off(client: Client, request: Request, bundle: Bundle, after: int = MIB) -> None:
     def cut(done: int, total: int) -> None:
-        if done > MIB:
+        if done > after:
             raise Cut
 
     with pytest.raises(Cut):
-        connect().upload(request, large, cut)
+        client.upload(request, bundle, cut)
+
+
+def parts(bucket: Any) -> dict[str, Any]:
+    return objects(bucket, "cloudtrain/parts/")
+
+
+def of_other_code(digest: str) -> Request:
+    request = requested(CPU)
+    code = request.ships[0]
+    assert code.kind == "code"
+    return request._replace(ships=(code._replace(to=f"gs://{BUCKET}/cloudtrain/code/{digest}/"), *request.ships[1:]))
+
+
+def test_an_upload_goes_on_where_it_was_cut_off(bucket: Any, connect: Connect, large: Bundle) -> None:
+    request = requested(CPU)
+    cut_off(connect(), request, large)
     left = objects(bucket, code_folder(request))
-    assert LAST not in left and "code.tar.gz" not in left
-    parts = sum(blob.size for name, blob in left.items() if name.startswith("code.tar.gz."))
-    assert parts >= MIB // 2
-    kept = sum(blob.size for blob in left.values()) + bucket.get_blob(spec_name(request)).size
+    assert set(left) <= set(shipping.code_names()) - {LAST, "code.tar.gz"}  # no node sees the parts
+    sent = sum(blob.size for blob in parts(bucket).values())
+    assert sent >= MIB // 2
+    kept = sum(blob.size for blob in left.values()) + sent + bucket.get_blob(spec_name(request)).size
 
     again = connect().upload(request, large)
 
     assert again.present == kept
-    assert again.sent <= 6 * MIB - parts + 300_000
+    assert again.sent <= 6 * MIB - sent + 300_000
     assert sorted(objects(bucket, code_folder(request))) == sorted(shipping.code_names())
+    assert not parts(bucket)
+
+
+def test_parts_that_nobody_can_use_are_removed_by_the_next_upload(bucket: Any, connect: Connect, large: Bundle) -> None:
+    """Of an archive with other bytes, and of one that was put together before its upload was cut off."""
+    request = requested(CPU)
+    place = code_folder(request).replace("cloudtrain/", "cloudtrain/parts/", 1)
+    connect().upload(request, large)
+    bucket.blob(f"{code_folder(request)}{LAST}").delete()
+    names = [f"{place}code.tar.gz.{mark}.{number:02}" for mark in ("0" * 16, "f" * 16) for number in range(3)]
+    for name in names:
+        bucket.blob(name).upload_from_string(b"part")
+    other = f"cloudtrain/parts/code/{'0' * 64}/code.tar.gz.{'0' * 16}.00"
+    bucket.blob(other).upload_from_string(b"another upload is sending this just now")
+
+    connect().upload(request, large)
+
+    assert [f"cloudtrain/parts/{name}" for name in parts(bucket)] == [other]
+
+
+def test_parts_of_what_is_never_sent_again_are_removed_a_day_later(
+    bucket: Any, connect: Connect, large: Bundle, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_off(connect(), requested(CPU), large)
+    kept = sorted(parts(bucket))
+    assert kept
+    connect().upload(of_other_code("1" * 64), bundle)
+    assert sorted(parts(bucket)) == kept
+    now = time.time()
+    monkeypatch.setattr("cloudtrain.providers.vertex.parts.time", lambda: now + 2 * 86_400)
+
+    connect().upload(of_other_code("2" * 64), bundle)
+
+    assert not parts(bucket)
+    connect().upload(requested(CPU), large)
+    assert sorted(objects(bucket, code_folder(requested(CPU)))) == sorted(shipping.code_names())
 
 
 def test_a_connection_is_cut_in_the_middle(
