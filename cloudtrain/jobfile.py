@@ -9,6 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from cloudtrain.job import Job, Source
+from cloudtrain.spec.codefiles import missing_beside
 from cloudtrain.spec.flaws import problems_of
 from cloudtrain.spec.native import is_text
 from cloudtrain.spec.problems import JobFileError, Problem, dotted
@@ -26,18 +27,22 @@ def load(path: Path) -> Job:
             content = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
         raise JobFileError([Problem(str(path), 1, 1, "", _unreadable(path, error))]) from None
-    return parse(content, path)
+    return _parsed(content, path, read_there=True)
 
 
 def parse(text: str | bytes, path: Path | None = None) -> Job:
     """The job in a text that lies, or would lie, at ``path``. Raises JobFileError."""
+    return _parsed(text, path, read_there=False)
+
+
+def _parsed(text: str | bytes, path: Path | None, *, read_there: bool) -> Job:
     file = path or Path("<text>")
     try:
         document = read(text)
     except NotYaml as error:
         raise JobFileError([Problem(str(file), error.line, error.column, "", error.message)]) from None
     source = Source(file, path.absolute().parent if path else None, document.places)
-    return _job(document, source)
+    return _job(document, source, read_there)
 
 
 def dump(job: Job) -> str:
@@ -47,7 +52,8 @@ def dump(job: Job) -> str:
     )
 
 
-def _job(document: Document, source: Source) -> Job:
+def _job(document: Document, source: Source, read_there: bool) -> Job:
+    """``read_there``: its folder can be looked at, so that of a job that is wrong missing files are told, too."""
     problems = [
         Problem(str(source.file), line, column, dotted(path), message)
         for (line, column), (path, message) in document.flaws.items()
@@ -56,7 +62,11 @@ def _job(document: Document, source: Source) -> Job:
     try:
         job = Job.model_validate(document.data)
     except ValidationError as error:
-        problems += [source.placed(found) for found in problems_of(error) if found.path not in document.unread]
+        found = [problem for problem in problems_of(error) if problem.path not in document.unread]
+        if read_there and source.folder is not None:
+            wrong = {*document.unread, *(problem.path for problem in found)}
+            found += missing_beside(document.data, source.folder, wrong)
+        problems += map(source.placed, found)
     if job is None or problems:
         raise JobFileError(problems)
     job._source = source

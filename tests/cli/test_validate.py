@@ -44,6 +44,35 @@ def test_files_that_are_not_there_are_problems_too(tmp_path: Path) -> None:
     assert done.stderr == f"job.yaml:2:8: entry: trian.py is not in {tmp_path}, did you mean 'train.py'?\n"
 
 
+def test_files_that_are_not_there_are_told_beside_all_else_that_is_wrong(tmp_path: Path) -> None:
+    text = "name: Digits\nentry: trian.py\nenvironment: {requirements: req.txt}\nresources: {nodes: none}\n"
+    project(tmp_path, text)
+    done = cloudtrain("validate", "job.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "job.yaml:1:7: name: must be 1 to 40 of a-z 0-9 -, beginning and ending with a letter or digit, not 'Digits'",
+        f"job.yaml:2:8: entry: trian.py is not in {tmp_path}, did you mean 'train.py'?",
+        f"job.yaml:3:29: environment.requirements: req.txt is not in {tmp_path}",
+        "job.yaml:4:20: resources.nodes: must be a whole number of at least 1, not 'none'",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: n\nentry: ../x.py\nnodes: 1\n",
+        "name: n\nentry: [a, b]\nnodes: 1\n",
+        "name: n\ncode: [1]\nentry: trian.py\n",
+    ],
+)
+def test_what_is_no_name_of_a_file_is_told_once(tmp_path: Path, text: str) -> None:
+    project(tmp_path, text)
+    done = cloudtrain("validate", "job.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is not in" not in done.stderr
+    assert done.stderr.count("entry:") == text.count("entry: [") + text.count("entry: .."), done.stderr
+
+
 def test_json_is_all_there_is_on_stdout(tmp_path: Path) -> None:
     file = project(tmp_path, BAD)
     done = cloudtrain("validate", "--json", file)
