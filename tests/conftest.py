@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 _ALONE = (
-    ("nodes", ("local", "entrypoints", "runs", "test_wheel.py")),
+    ("runs", ("local", "runs", "test_wheel.py")),
+    ("launcher", ("entrypoints",)),
     ("endings", ("conformance/test_endings.py",)),
     ("clouds", ("emulator", "conformance")),
 )
