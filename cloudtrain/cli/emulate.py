@@ -58,10 +58,11 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
 def command(providers: tuple[str, ...], cmd: tuple[str, ...], **options: Any) -> None:
     """Run CMD, given behind --, with SageMaker, Vertex AI and Azure ML emulated on this machine. Vendors' own clients
-    find them by variables; credentials of this shell are not passed on. At the end of CMD everything is gone.
+    find them by variables; credentials of this shell are not passed on. At the end of CMD everything is gone, jobs that
+    still run and the ledger of the emulated runs, too.
 
     \b
-    cloudtrain emulate -- cloudtrain submit job.yaml --provider sagemaker
+    cloudtrain emulate -- cloudtrain submit job.yaml --provider sagemaker --follow
     cloudtrain emulate --provider vertex --faults faults.yaml -- pytest tests/pipeline
 
     Without CMD the variables are printed for another shell, and the clouds stay until Ctrl-C.
@@ -76,6 +77,7 @@ def command(providers: tuple[str, ...], cmd: tuple[str, ...], **options: Any) ->
     with _signals() as signals, Emulator(providers or None, **options) as emulator:
         _tell(emulator)
         code = _run(cmd, emulator.environment(), signals) if cmd else _stay(emulator, signals)
+        _tell_what_goes(emulator)
     sys.exit(code)
 
 
@@ -89,6 +91,18 @@ def _tell(emulator: Emulator) -> None:
     click.echo(f"emulated here: {', '.join(emulator.providers)}", err=True)
     for provider, why in emulator.missing.items():
         click.echo(f"not emulated: {provider}: {why}", err=True)
+
+
+def _tell_what_goes(emulator: Emulator) -> None:
+    """Hints that were printed meanwhile, such as to download a run's results, lead nowhere from now on."""
+    taken = [(provider, job) for provider, jobs in emulator.jobs().items() for job in jobs]
+    left = [f"{job.name} on {provider}" for provider, job in taken if not job.is_over]
+    if taken:
+        what = "1 emulated job" if len(taken) == 1 else f"{len(taken)} emulated jobs"
+        click.echo(f"gone with the emulator: {what}, with files, logs and cloudtrain's ledger of the runs", err=True)
+    if left:
+        what = f"{len(left)} of them had not ended" if len(taken) > 1 else "it had not ended"
+        click.echo(f"{what}: {', '.join(left)}; submit --follow waits for a job's end", err=True)
 
 
 def _run(cmd: Sequence[str], env: Mapping[str, str], signals: _Signals) -> int:

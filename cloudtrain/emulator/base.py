@@ -69,12 +69,19 @@ class Site(NamedTuple):
     """Start all containers of one start of a job; see nodes.py."""
 
 
-class Plane(Protocol):
-    """One cloud's control plane."""
+class TakenJob(NamedTuple):
+    """One that a control plane knows."""
+
+    name: str
+    """By which its user calls it: what the request had, no number of the service's."""
+    is_over: bool
+
+
+class Surface(Protocol):
+    """What ``web.py`` serves."""
 
     app: WsgiApp
-    """Its HTTP surface. Call faults come from ``web.py`` before it is asked."""
-    needs_tls: bool
+    """Call faults come from ``web.py`` before it is asked."""
 
     def operation(self, environ: Mapping[str, Any]) -> str:
         """The call's name as the service's documentation has it (``CreateTrainingJob``), "" for none; for faults."""
@@ -83,9 +90,18 @@ class Plane(Protocol):
         """Body and headers of an error as this service words it, for what ``web.py`` answers in its place. ``code`` is
         ``throttle``, ``expired-token``, ``error`` (a fault of the fault file) or ``fault`` (the plane has raised)."""
 
+
+class Plane(Surface, Protocol):
+    """One cloud's control plane, with its HTTP surface."""
+
+    needs_tls: bool
+
     def opened(self, url: str) -> Mapping[str, str]:
         """Called once, when ``app`` answers at ``url``. Returns the variables by which clients find the service, the
         vendors' own first. Starts what the plane needs beside it."""
+
+    def jobs(self) -> Sequence[TakenJob]:
+        """Those that were taken and not deleted, in their order. May be asked between ``opened`` and ``close``."""
 
     def close(self) -> None:
         """End all jobs and servers; leave no process."""

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cloudtrain.emulator import shell
-from cloudtrain.emulator.base import Clock, NodePlan, Plane, Site
+from cloudtrain.emulator.base import Clock, NodePlan, Plane, Site, TakenJob
 from cloudtrain.emulator.faults import Faults
 from cloudtrain.emulator.keeper import Keeper
 from cloudtrain.emulator.nodes import Nodes
@@ -102,7 +102,7 @@ class Emulator:
         return {
             **shell.without_real(base),
             **shell.past_proxies(base),
-            **shell.own_home(base, self._folder),
+            **shell.own_home(self._folder),
             "CLOUDTRAIN_POLL_SECONDS": shell.POLL_SECONDS,
             **self.env,
         }
@@ -117,6 +117,10 @@ class Emulator:
         if provider not in self._opened:
             raise SpecError(f"{provider} is not emulated here; emulated: {', '.join(self._opened)}")
         return self._opened[provider].plane
+
+    def jobs(self) -> dict[str, Sequence[TakenJob]]:
+        """Provider -> the jobs that its control plane has taken and nobody has deleted, in their order."""
+        return {name: opened.plane.jobs() for name, opened in self._opened.items()}
 
     def url(self, provider: str) -> str:
         """Where its control plane answers."""

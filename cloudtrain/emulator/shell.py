@@ -32,9 +32,10 @@ def closed(folder: Path) -> dict[str, str]:
     }
 
 
-def own_home(base: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """A ledger of its own, so that emulated runs do not stand among real ones; unless the user has named one."""
-    return {} if base.get("CLOUDTRAIN_HOME") else {"CLOUDTRAIN_HOME": str(folder / "home")}
+def own_home(folder: Path) -> dict[str, str]:
+    """A ledger of its own, whatever the user has named: emulated runs go with the emulator, and one of the same job
+    would be taken for the real one, whose id it has."""
+    return {"CLOUDTRAIN_HOME": str(folder / "home")}
 
 
 def past_proxies(base: Mapping[str, str]) -> dict[str, str]:

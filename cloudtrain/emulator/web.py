@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from cloudtrain.emulator.base import Plane
+from cloudtrain.emulator.base import Surface
 from cloudtrain.emulator.faults import CallFault, Faults
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Server:
 
     def __init__(
         self,
-        plane: Plane,
+        plane: Surface,
         faults: Faults,
         provider: str,
         *,
@@ -80,7 +80,7 @@ class _Front:
     """Asks the plane, or what the fault file has in its place."""
 
     def __init__(
-        self, plane: Plane, faults: Faults, provider: str, ended: threading.Event, on_call: Callable[[], object]
+        self, plane: Surface, faults: Faults, provider: str, ended: threading.Event, on_call: Callable[[], object]
     ) -> None:
         self._plane = plane
         self._faults = faults

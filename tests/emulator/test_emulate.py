@@ -124,11 +124,39 @@ def test_nothing_of_the_shell_leads_to_a_real_account(emulate: Emulate, provider
     assert not home.exists()
 
 
-def test_a_home_that_the_user_has_named_is_kept(emulate: Emulate) -> None:
-    code, out, _ = emulate.run(
-        "--provider", "vertex", "--", "sh", "-c", "echo $CLOUDTRAIN_HOME", env={"CLOUDTRAIN_HOME": "/mine"}
-    )
-    assert (code, out) == (0, "/mine\n")
+@pytest.mark.parametrize("provider", ["sagemaker", "vertex", "azureml"])
+def test_its_runs_are_not_among_the_users_own(emulate: Emulate, provider: str) -> None:
+    """Each time the same job is a new one, and nothing of it is left where the user's other runs are."""
+    (emulate.folder / "train.py").write_text("import time; time.sleep(600)\n")
+    (emulate.folder / "job.yaml").write_text("name: same\nentry: train.py\n")
+    home = {"CLOUDTRAIN_HOME": str(emulate.folder / "home"), "PYTHONWARNINGS": "ignore"}
+    submit = ["--provider", provider, "--", CLOUDTRAIN, "submit", "job.yaml", "--provider", provider, "--json"]
+    names = []
+    for _ in range(2):
+        code, out, err = emulate.run(*submit, env=home)
+        assert code == 0, err
+        names.append(json.loads(out)["run_id"] + "-a1")
+        assert err.endswith(
+            "gone with the emulator: 1 emulated job, with files, logs and cloudtrain's ledger of the runs\n"
+            f"it had not ended: {names[-1]} on {provider}; submit --follow waits for a job's end\n"
+        )
+        assert "had not been created yet" not in err
+    assert names[0] == names[1]
+    runs = subprocess.run(
+        [CLOUDTRAIN, "runs", "--json"], cwd=emulate.folder, env={**os.environ, **home}, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert json.loads(runs.stdout) == []
+
+
+def test_what_has_ended_is_not_said_to_go_on(emulate: Emulate) -> None:
+    (emulate.folder / "train.py").write_text("print('nothing to do')\n")
+    (emulate.folder / "job.yaml").write_text("name: short\nentry: train.py\n")
+    submit = f"{CLOUDTRAIN} submit job.yaml --provider sagemaker --quiet"
+    code, _, err = emulate.run("--provider", "sagemaker", "--", "sh", "-c", f"{submit} --follow && {submit} --new")
+    assert code == 0, err
+    assert "gone with the emulator: 2 emulated jobs, with" in err
+    assert "\n1 of them had not ended: short-" in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

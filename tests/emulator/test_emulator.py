@@ -130,12 +130,13 @@ USERS_TESTS = """
 import os, pytest, requests
 
 def test_before():
-    assert os.environ["AWS_PROFILE"] == "real"
+    assert (os.environ["AWS_PROFILE"], os.environ["CLOUDTRAIN_HOME"]) == ("real", "/the/users/own")
     assert "STORAGE_EMULATOR_HOST" not in os.environ
 
 @pytest.mark.cloudtrain_emulator(["vertex"], faults="faults.yaml", speed=600)
 def test_within(cloudtrain_emulator):
     assert "AWS_PROFILE" not in os.environ
+    assert os.environ["CLOUDTRAIN_HOME"] != "/the/users/own"
     assert requests.get(os.environ["STORAGE_EMULATOR_HOST"] + "/storage/v1/b").status_code == 200
     url = os.environ["CLOUDTRAIN_ENDPOINT_VERTEX"] + "/v1/projects/p/locations/us-central1/customJobs"
     assert [requests.get(url).status_code for _ in range(2)] == [503, 200]
@@ -151,7 +152,8 @@ def test_the_fixture_for_tests_of_ones_own(tmp_path: Path, temporary: Path) -> N
     (tmp_path / "test_mine.py").write_text(USERS_TESTS)
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-W", "error", str(tmp_path)], check=False,
-        env={**os.environ, "AWS_PROFILE": "real"}, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_SECONDS,
+        env={**os.environ, "AWS_PROFILE": "real", "CLOUDTRAIN_HOME": "/the/users/own"},
+        cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_SECONDS,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
     assert "3 passed" in result.stdout

@@ -25,8 +25,6 @@ TEXT = "0123456789" * 100
 class Echo:
     """A plane that answers with what it was asked, and counts."""
 
-    needs_tls = False
-
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.hold = threading.Event()
@@ -51,12 +49,6 @@ class Echo:
 
     def fault_response(self, status: int, code: str, message: str) -> tuple[bytes, Mapping[str, str]]:
         return json.dumps([status, code, message]).encode(), {"Content-Type": "application/json", "Retry-After": "1"}
-
-    def opened(self, url: str) -> Mapping[str, str]:
-        return {"URL": url}
-
-    def close(self) -> None:
-        pass
 
 
 Serve = Callable[..., tuple[Echo, Server]]

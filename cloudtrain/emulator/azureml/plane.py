@@ -26,7 +26,7 @@ from cloudtrain.emulator.azureml.errors import ServiceError, code_of, envelope
 from cloudtrain.emulator.azureml.service import Service
 from cloudtrain.emulator.azureml.vault import Vault
 from cloudtrain.emulator.azureml.workspace import RESOURCE_GROUP, SUBSCRIPTION, WORKSPACE, Workspace
-from cloudtrain.emulator.base import Site
+from cloudtrain.emulator.base import Site, TakenJob
 from cloudtrain.emulator.servers import Server, azurite
 
 
@@ -86,6 +86,10 @@ class AzureMlPlane:
         """Where the storage account answers."""
         assert self._azurite, "the plane is asked before it has been opened"
         return self._azurite.url
+
+    def jobs(self) -> list[TakenJob]:
+        """See the protocol."""
+        return self._service.jobs() if self._service else []
 
     def close(self) -> None:
         """See the protocol."""

@@ -13,7 +13,7 @@ from cloudtrain.emulator.azureml.jobs import Job, Jobs
 from cloudtrain.emulator.azureml.life import Images, Life
 from cloudtrain.emulator.azureml.nodefolders import chosen_outputs
 from cloudtrain.emulator.azureml.workspace import Workspace
-from cloudtrain.emulator.base import Site
+from cloudtrain.emulator.base import Site, TakenJob
 from cloudtrain.providers.reading import section
 
 _PAGE = 20
@@ -40,6 +40,10 @@ class Service:
         self._images = Images()
         self._jobs = Jobs()
         self._lives: list[Life] = []
+
+    def jobs(self) -> list[TakenJob]:
+        """Those that nobody has deleted."""
+        return [TakenJob(job.name, job.over) for job in self._jobs.newest_first()][::-1]
 
     def close(self) -> None:
         """End all jobs, and wait until their processes are gone."""

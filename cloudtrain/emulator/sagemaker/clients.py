@@ -100,8 +100,6 @@ def _session() -> Any:
 class _Within:
     """``Services`` as ``web.py`` takes it."""
 
-    needs_tls = False
-
     def __init__(self, services: Services) -> None:
         self.app: WsgiApp = services
 
@@ -110,9 +108,3 @@ class _Within:
 
     def fault_response(self, _status: int, _code: str, message: str) -> tuple[bytes, Mapping[str, str]]:
         return message.encode(), {}
-
-    def opened(self, _: str) -> Mapping[str, str]:
-        return {}
-
-    def close(self) -> None:
-        pass

@@ -28,7 +28,7 @@ from cloudtrain.emulator.sagemaker.verbs import Verbs
 from cloudtrain.errors import SpecError
 
 if TYPE_CHECKING:
-    from cloudtrain.emulator.base import Site, WsgiApp
+    from cloudtrain.emulator.base import Site, TakenJob, WsgiApp
 
 _CODES: Mapping[str, Mapping[str, str]] = {
     "throttle": {"s3": "SlowDown", "": "ThrottlingException"},
@@ -100,6 +100,10 @@ class SageMakerPlane:
         self._make_bucket(region, self._settings["bucket"])
         self._clients.make_role(self._settings["role"])
         return {**reach.for_clients(url, region, self._site.folder), **self._completing}
+
+    def jobs(self) -> list[TakenJob]:
+        """See the protocol."""
+        return self._verbs.jobs() if self._verbs else []
 
     def close(self) -> None:
         """End all jobs, and forget everything."""

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cloudtrain.emulator.base import TakenJob
 from cloudtrain.emulator.sagemaker import listing
 from cloudtrain.emulator.sagemaker.errors import ApiError, constraints, invalid, no_such_job, over_quota, taken
 from cloudtrain.emulator.sagemaker.inspection import inspect, inspect_channels
@@ -59,6 +60,11 @@ class Verbs:
         elif problems := list(schema.problems(asked, call.shape)):
             raise constraints(problems)
         return call.answer(self, asked, region)
+
+    def jobs(self) -> list[TakenJob]:
+        """Of all regions."""
+        with self._lock:
+            return [TakenJob(name, job.record.is_over) for (_, name), job in self._jobs.items()]
 
     def close(self) -> None:
         """Take no more jobs, end all that there are, and wait until they have ended."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cloudtrain.emulator.base import Plane, Site, WsgiApp
+from cloudtrain.emulator.base import Plane, Site, TakenJob, WsgiApp
 from cloudtrain.emulator.vertex.errors import HTTP_STATUS, code_of, envelope
 from cloudtrain.emulator.vertex.life import Surroundings
 from cloudtrain.emulator.vertex.logs import EntryLog
@@ -94,6 +94,10 @@ class VertexPlane:
             "CLOUDTRAIN_VERTEX_REGION": REGION,
             "CLOUDTRAIN_VERTEX_BUCKET": BUCKET,
         }
+
+    def jobs(self) -> Sequence[TakenJob]:
+        """See the protocol."""
+        return self._jobs.jobs()
 
     def close(self) -> None:
         """End all jobs and both servers."""

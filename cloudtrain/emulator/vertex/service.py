@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from cloudtrain.emulator.base import TakenJob
 from cloudtrain.emulator.vertex import filters, validation, wording
 from cloudtrain.emulator.vertex.errors import ServiceError
 from cloudtrain.emulator.vertex.jobs import FINAL, Job, Place
@@ -116,6 +117,11 @@ class JobService:
             "metadata": {"@type": "type.googleapis.com/google.cloud.aiplatform.v1.DeleteOperationMetadata"},
             "response": {"@type": "type.googleapis.com/google.protobuf.Empty"},
         }
+
+    def jobs(self) -> Sequence[TakenJob]:
+        """Those that nobody has deleted, by the names that their users gave them."""
+        with self._lock:
+            return [TakenJob(text(job.native, "displayName"), job.state in FINAL) for _, job in self._jobs.values()]
 
     def close(self) -> None:
         """End all jobs, at once, and wait for them."""
