@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,9 @@ def _job(document: Document, source: Source, read_there: bool) -> Job:
 def _unreadable(path: Path, error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
-    if isinstance(error, IsADirectoryError) or path.is_dir():
-        return "this is a folder; name the job file in it"
+    with suppress(OSError):  # Windows calls a folder forbidden, and what is forbidden need not let itself be looked at
+        if isinstance(error, IsADirectoryError) or path.is_dir():
+            return "this is a folder; name the job file in it"
     return f"cannot be read: {getattr(error, 'strerror', None) or error}"
 
 

@@ -302,9 +302,10 @@ def test_files_that_cannot_be_read(tmp_path: Path, make: object, message: str) -
     assert str(caught.value).startswith(f"{path}:1:1: {message}")
 
 
-def test_a_name_that_no_file_can_have() -> None:
+@pytest.mark.parametrize("name", ["a\0b", "a" * 5000, "a/" * 5000])
+def test_a_name_that_no_file_can_have(name: str) -> None:
     with pytest.raises(JobFileError, match="cannot be read"):
-        Job.load("a\0b")
+        Job.load(name)
 
 
 def test_a_dump_says_only_what_differs() -> None:

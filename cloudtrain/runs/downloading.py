@@ -37,10 +37,10 @@ def download(
     found = [artefact for artefact in run.artefacts() if _is_wanted(artefact.kind, wanted)]
     if not found:
         raise SpecError(f"run {run.run_id} has left no {' or '.join(sorted(wanted))}")
-    if not force:
-        _refuse(folder, [one for one in found if _differs_in_size(one, folder)])
     fresh = folder / f".cloudtrain-{secrets.token_hex(8)}"
     try:
+        if not force:
+            _refuse(folder, [one for one in found if _differs_in_size(one, folder)])
         fresh.mkdir(parents=True)
         left_out = _fetch(run, found, fresh, progress)
         _refuse(folder, list(_put_in_place(fresh, folder, force)))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cloudtrain.errors import SpecError
+from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.providers.landing import landing
 from cloudtrain.providers.port import Artefact, Progress
 from cloudtrain.runs.run import Run
@@ -48,6 +48,11 @@ def test_a_name_that_leads_elsewhere_keeps_no_other_file_from_coming(tmp_path: P
         assert caught.value.hint == "it was left out; all else has been downloaded"
         assert ".cloudtrain-" not in caught.value.message
         assert below(tmp_path) == ["results/model/a/weights", "results/output/log"]
+
+
+def test_a_folder_that_no_file_system_takes(tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="cannot write"):
+        run_of(("model", "weights")).download(tmp_path / ("a" * 5000))
 
 
 def test_bytes_are_counted_over_all_files(tmp_path: Path) -> None:
