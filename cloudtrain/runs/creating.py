@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cloudtrain.errors import CloudtrainError, RefusedError
+from cloudtrain.errors import CloudtrainError, RefusedError, UnreachableError
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.port import Client, Description, Progress
 from cloudtrain.runs.ledger import Entry, Ledger
@@ -13,6 +13,8 @@ from cloudtrain.runs.run import Run
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle
+
+_AGAIN = "run the same command again: it looks at what is there before it sends anything"
 
 
 def create(
@@ -29,8 +31,7 @@ def create(
         ledger.fail(run_id, _attempt_of(request), error.message, error.cause)
         raise
     except CloudtrainError as error:
-        if error.hint is None:
-            error.hint = "run the same command again: it looks at what is there before it sends anything"
+        error.hint = _hint(error)
         raise
     ledger.record(run_id, seen)
     return Run(seen.provider, seen.native_id, request.account, run_id=run_id)
@@ -46,6 +47,14 @@ def _created(client: Client, request: Request) -> Description:
             if (seen := client.find(request)) is not None:
                 return seen
         raise
+
+
+def _hint(error: CloudtrainError) -> str:
+    """Who does not know whether the job has been made must hear that to ask again does no harm."""
+    if error.hint is None:
+        return _AGAIN
+    unheard = isinstance(error, UnreachableError) and "the same command again" not in error.hint
+    return f"{error.hint}\n{_AGAIN}" if unheard else error.hint
 
 
 def _attempt_of(request: Request) -> int:

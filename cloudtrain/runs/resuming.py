@@ -13,7 +13,7 @@ from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import Context, Request
-from cloudtrain.providers.port import Client, Progress, silent
+from cloudtrain.providers.port import Client, Description, Progress, silent
 from cloudtrain.record.observer import Observer
 from cloudtrain.record.state import State
 from cloudtrain.runs.alone import alone
@@ -27,12 +27,16 @@ from cloudtrain.spec.problems import JobFileError
 def resume(run_id: str, observer: Observer, *, progress: Progress = silent) -> Run:
     """A further attempt of a run that has ended: the same job, code and folders, so it goes on from its checkpoints.
 
-    An attempt that was refused, or whose making was cut off, is made again. Raises SpecError if the run goes on, has
-    succeeded, or is not in this machine's ledger.
+    An attempt that was refused, or whose making was cut off, is made again; one that was made, and whose making was
+    not answered, is taken up. Raises SpecError if the run goes on, has succeeded, or is not in this machine's ledger.
     """
     with Ledger.open() as ledger, alone(_submitted_here(ledger, run_id)[0].family, observer):
         entry, plan = _submitted_here(ledger, run_id)
         client = registry.connect(entry.provider, entry.account)
+        seen = None if entry.native_id else _found_as_sent(client, ledger, entry)
+        if seen is not None and seen.attempt > 1 and not seen.state.is_final:
+            observer.note(f"attempt {seen.attempt} of run {run_id} had been made, and is {seen.state}")
+            return Run(entry.provider, seen.native_id, entry.account, run_id=run_id)
         entry = _last_attempt(client, ledger, entry)
         attempt = entry.attempt + 1
         request = _next_request(entry, plan)
@@ -46,9 +50,8 @@ def found_again(entry: Entry) -> Run:
     the provider has it after all, or else the one before. Raises SpecError if there is none."""
     with Ledger.open() as ledger:
         client = registry.connect(entry.provider, entry.account)
-        seen = newest_as_sent(client, ledger, entry)
+        seen = newest_as_sent(client, ledger, entry)  # not kept: for `resume` it is still one without an answer
         if seen is not None:
-            ledger.record(entry.run_id, seen)
             return Run(entry.provider, seen.native_id, entry.account, run_id=entry.run_id)
         earlier = ledger.newest_created(entry.run_id)
     if earlier is None:
@@ -68,13 +71,18 @@ def _submitted_here(ledger: Ledger, run_id: str) -> tuple[Entry, dict[str, Any]]
     return entry, plan
 
 
+def _found_as_sent(client: Client, ledger: Ledger, entry: Entry) -> Description | None:
+    """The newest attempt, of whose creation nothing has been heard, if it is there after all; then the ledger knows."""
+    seen = newest_as_sent(client, ledger, entry)
+    if seen is not None:
+        ledger.record(entry.run_id, seen)
+    return seen
+
+
 def _last_attempt(client: Client, ledger: Ledger, entry: Entry) -> Entry:
-    """The run at the newest attempt that there has been. Raises SpecError if there was none, or it is not to be gone on
-    with."""
+    """The run at the newest attempt that the ledger knows to have been created. Raises SpecError if there was none, or
+    it is not to be gone on with."""
     if not entry.native_id:
-        seen = newest_as_sent(client, ledger, entry)
-        if seen is not None:
-            ledger.record(entry.run_id, seen)
         found = ledger.newest_created(entry.run_id)
         if found is None:
             raise SpecError(f"run {entry.run_id} was never created", hint="submit the job again")

@@ -70,22 +70,51 @@ def test_a_resume_that_was_refused_is_repeated(aws: Aws, job: ct.Job) -> None:
     assert again.native_id == f"{run.run_id}-a2"
 
 
-@pytest.mark.parametrize("done", [False, True])
-def test_a_resume_without_an_answer(aws: Aws, job: ct.Job, done: bool) -> None:
+def resumed_without_an_answer(aws: Aws, job: ct.Job, done: bool) -> Run:
     run = submitted(job)
     aws.jobs.set(run.native_id, "Stopped", "Stopped")
     aws.troubles = [Trouble("CreateTrainingJob", done=done)]
     aws.after = ("CreateTrainingJob", 2)  # then nothing answers, whatever is asked
-    with pytest.raises(UnreachableError):
+    with pytest.raises(UnreachableError, match="create training job") as caught:
         run.resume()
+    assert "run the same command again" in str(caught.value.hint)
     aws.after = None
-    if done:
-        assert submitted(job).native_id == f"{run.run_id}-a2"  # and no other run beside it
-        with pytest.raises(SpecError, match="is PROVISIONING"):
-            find_run(run.run_id).resume()
-    else:
-        assert find_run(run.run_id).resume().native_id == f"{run.run_id}-a2"
+    return run
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_resume_without_an_answer_is_repeated(aws: Aws, job: ct.Job, done: bool) -> None:
+    run = resumed_without_an_answer(aws, job, done)
+    assert find_run(run.run_id).resume().native_id == f"{run.run_id}-a2"
     assert names(aws) == [f"{run.run_id}-a1", f"{run.run_id}-a2"]
+    with pytest.raises(SpecError, match="is PROVISIONING"):  # now its answer has been heard
+        find_run(run.run_id).resume()
+
+
+def test_a_submit_takes_up_a_resume_without_an_answer(aws: Aws, job: ct.Job) -> None:
+    run = resumed_without_an_answer(aws, job, done=True)
+    assert submitted(job).native_id == f"{run.run_id}-a2"  # and no other run beside it
+    with pytest.raises(SpecError, match="is PROVISIONING"):
+        find_run(run.run_id).resume()
+    assert names(aws) == [f"{run.run_id}-a1", f"{run.run_id}-a2"]
+
+
+def test_a_resume_without_an_answer_that_has_ended_is_gone_on_with(aws: Aws, job: ct.Job) -> None:
+    run = resumed_without_an_answer(aws, job, done=True)
+    aws.jobs.set(f"{run.run_id}-a2", "Stopped", "Stopped")
+    assert find_run(run.run_id).resume().native_id == f"{run.run_id}-a3"
+
+
+def test_a_run_of_a_submit_without_an_answer_goes_on(aws: Aws, job: ct.Job) -> None:
+    """Nobody asked for a further attempt of it before: so to resume it is a mistake, and is told."""
+    aws.troubles = [Trouble("CreateTrainingJob", done=True)]
+    aws.after = ("CreateTrainingJob", 1)
+    with pytest.raises(UnreachableError):
+        submitted(job)
+    aws.after = None
+    with pytest.raises(SpecError, match="is PROVISIONING"):
+        find_run("latest").resume()
+    assert len(names(aws)) == 1
 
 
 def test_a_run_that_goes_on_is_taken_up_though_a_later_one_has_ended(aws: Aws, job: ct.Job) -> None:
