@@ -30,6 +30,8 @@ class Image(NamedTuple):
     """What its user should know before relying on it."""
     conda: dict[str, Any] | None = None
     """Azure ML: the conda environment that the service builds on top of the image."""
+    warnings: tuple[str, ...] = ()
+    """Those of the notes that must not be overlooked."""
 
 
 class NoImage(LookupError):

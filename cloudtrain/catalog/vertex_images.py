@@ -9,6 +9,8 @@ from cloudtrain.catalog.tables import Row, rows
 from cloudtrain.errors import either
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudtrain.catalog.instances import Instance
 
 _OWN = "build one of your own and name it in environment.image"
@@ -22,9 +24,9 @@ def pick(region: str, torch: str | None, instance: Instance) -> Image:
     if instance.accelerator and (reason := too_old_or_new(instance, row["cuda"])):
         raise NoImage(f"Google's prebuilt image with torch {row['torch']}: {reason}: {_OWN}")
     reason = "Google's prebuilt image with torch" if torch else "newest prebuilt image of Google:"
-    return Image(
-        f"{registry(region)}/vertex-ai/training/{row[tag]}", row["torch"], f"{reason} {row['torch']}", _notes(row)
-    )
+    uri, warnings = f"{registry(region)}/vertex-ai/training/{row[tag]}", tuple(_past_its_end(row))
+    notes = (*warnings, "its tag is :latest, so the image may change between runs")
+    return Image(uri, row["torch"], f"{reason} {row['torch']}", notes, warnings=warnings)
 
 
 def _asked(torch: str, there: list[Row]) -> Row:
@@ -46,12 +48,9 @@ def registry(region: str) -> str:
     raise NoImage(f"no registry of Google's images is known for the region {region!r}; regions begin with {prefixes}")
 
 
-def _notes(row: Row) -> tuple[str, ...]:
-    notes = []
+def _past_its_end(row: Row) -> Iterator[str]:
     if row["available_until"] < row["as_of"]:
-        notes.append(
+        yield (
             f"PAST ITS END: Google's published availability of this image ended {row['available_until']}; "
             f"it may be gone when the job starts. Recommended: {_OWN}"
         )
-    notes.append("its tag is :latest, so the image may change between runs")
-    return tuple(notes)

@@ -154,7 +154,7 @@ def _print_markdown(clouds: list[str], found: list[Record]) -> None:
 _SUPPORT = """
 native    a field of the cloud's own request
 launcher  done by launch.py on the nodes
-client    kept by cloudtrain while it follows the run
+client    travels with the job, for cloudtrain to keep while it follows the run: not kept yet
 refused   an error that gives the reason"""
 
 

@@ -111,7 +111,7 @@ def _remark(request: Request, quiet: bool) -> None:
     for choice in request.chosen:
         click.echo(f"chose {choice.field}: {choice.value} ({choice.reason})", err=True)
     for note in request.notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(f"{'warning' if note in request.warnings else 'note'}: {note}", err=True)
 
 
 def _print(native: Any, output: str) -> None:
@@ -179,4 +179,5 @@ def _as_data(column: Column) -> dict[str, Any]:
 
 
 def _remarks(request: Request) -> dict[str, Any]:
-    return {"chosen": [choice._asdict() for choice in request.chosen], "notes": list(request.notes)}
+    return {"chosen": [choice._asdict() for choice in request.chosen], "notes": list(request.notes),
+            "warnings": list(request.warnings)}  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,9 @@ from cloudtrain.cli.types import Numbers
 from cloudtrain.errors import SpecError
 
 if TYPE_CHECKING:
+    from cloudtrain.providers.base import Request
     from cloudtrain.record.observer import Observer
+    from cloudtrain.runs.numbering import Outlook
     from cloudtrain.runs.run import Run
     from cloudtrain.runs.submission import Prepared
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--follow", is_flag=True, help="Show the output of all ranks until the end, and exit as the run does.")
 @click.option("--ranks", type=Numbers("ranks"), help="With --follow: the output of these ranks only, such as 0,3.")
 @click.option("--new", is_flag=True, help="Start another run though this very job is running there.")
-@click.option("--dry-run", is_flag=True, help="Look at everything, and send nothing.")
+@click.option("--dry-run", is_flag=True, help="Look at everything, the ledger too, and send nothing.")
 @settings_option
 @click.option("--quiet", is_flag=True, help="Print the run's id only; with --follow show the end only.")
 @click.option(
@@ -67,10 +70,13 @@ def command(
 
     prepared = prepare(Job.load(job), provider, settings=settings)
     if dry_run:
-        return _show(prepared, quiet, as_json)
+        return _show(prepared, str(job), quiet, as_json)
+    request = prepared.request()
     if not quiet:
-        _remark(prepared)
+        _remark(request, last=False)
     run = _send(prepared, new, quiet, as_json)
+    if not quiet:
+        _warn(request)
     if follow:
         from cloudtrain.cli.following import follow as follow_run
 
@@ -123,34 +129,54 @@ def say_begun(run: Run, quiet: bool, as_json: bool) -> None:
             click.echo(f"  {what:<8} cloudtrain {verb.format(run.run_id)}")
 
 
-def _remark(prepared: Prepared) -> None:
-    request = prepared.request()
+def _remark(request: Request, *, last: bool) -> None:
+    """``last``: nothing comes behind it in which a warning would be lost."""
     for choice in request.chosen:
         click.echo(f"chose {choice.field}: {choice.value} ({choice.reason})", err=True)
     for note in request.notes:
-        click.echo(f"note: {note}", err=True)
+        if note not in request.warnings:
+            click.echo(f"note: {note}", err=True)
+    if last:
+        _warn(request)
 
 
-def _show(prepared: Prepared, quiet: bool, as_json: bool) -> None:
+def _warn(request: Request) -> None:
+    for warning in request.warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _show(prepared: Prepared, job: str, quiet: bool, as_json: bool) -> None:
     from cloudtrain.bundle import bytes_text
+    from cloudtrain.runs.numbering import outlook
 
-    request, bundle = prepared.request(), prepared.bundle
+    expected = outlook(prepared.first.run_id)
+    run_id = prepared.context(expected.number).run_id
+    request, bundle = prepared.request(expected.number), prepared.bundle
     if as_json:
         report: dict[str, Any] = {
-            "run_id": prepared.first.run_id, "provider": request.provider, "name": request.name,
-            "account": dict(request.account), "request": request.native,
+            "run_id": run_id, "going_on": expected.going_on is not None, "provider": request.provider,
+            "name": request.name, "account": dict(request.account), "request": request.native,
             "bundle": {"digest": bundle.digest, "count": len(bundle.files), "size": bundle.size},
             "ships": [shipped._asdict() for shipped in request.ships],
             "chosen": [choice._asdict() for choice in request.chosen], "notes": list(request.notes),
+            "warnings": list(request.warnings),
         }  # fmt: skip
         click.echo(json.dumps(report, indent=1))
     elif quiet:
-        click.echo(prepared.first.run_id)
+        click.echo(run_id)
     else:
-        _remark(prepared)
-        click.echo(f"would submit {prepared.first.run_id} to {request.provider} as {request.name}; nothing was sent")
+        _remark(request, last=True)
+        click.echo(_would(expected, run_id, request))
         click.echo(f"  code     {len(bundle.files):,} files, {bytes_text(bundle.size)}")
         for shipped in request.ships:
             click.echo(f"  {shipped.kind:<8} {shipped.to}")
         if request.provider != "local":
-            click.echo(f"  request  cloudtrain render JOB --provider {request.provider}")
+            click.echo(f"  request  cloudtrain render {shlex.quote(job)} --provider {request.provider}")
+
+
+def _would(expected: Outlook, run_id: str, request: Request) -> str:
+    if expected.going_on:
+        state = expected.going_on.state
+        return f"would take up run {run_id} of this job, {state} when it was last seen; nothing was sent"
+    before = f"; run {expected.before.run_id} of this job {expected.before.state} before" if expected.before else ""
+    return f"would submit {run_id} to {request.provider} as {request.name}{before}; nothing was sent"

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from cloudtrain.spec.problems import Path
 
 Support = Literal["native", "launcher", "client", "refused"]
-"""native: a field of the request. launcher: done by launch.py on the node. client: kept by cloudtrain while it follows
-the run. refused: an error that gives the reason."""
+"""native: a field of the request. launcher: done by launch.py on the node. client: for cloudtrain to keep while it
+follows the run, which it does not yet. refused: an error that gives the reason."""
 
 
 class Capability(NamedTuple):
@@ -88,6 +88,8 @@ class Request(NamedTuple):
     """What the user should know: stale images, idle accelerators, who else decides."""
     account: Mapping[str, str] = {}
     """What a call needs beside the request, by the names of our settings: region, project, subscription ..."""
+    warnings: tuple[str, ...] = ()
+    """Those of the notes that must not be overlooked when the job is submitted."""
 
 
 class NativeProblem(NamedTuple):

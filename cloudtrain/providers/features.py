@@ -34,8 +34,10 @@ COMMON: tuple[Capability, ...] = (
     Capability("environment.requirements", "launcher", "installed with pip once on every node before the ranks start"),
     Capability("checkpoint.keep", "launcher", "CLOUDTRAIN_CHECKPOINT_KEEP of every rank"),
     Capability("checkpoint.every", "launcher", "CLOUDTRAIN_CHECKPOINT_EVERY of every rank"),
-    Capability("retries.capacity", "client", "CLOUDTRAIN_POLICY; the next attempt is made by cloudtrain"),
-    Capability("limits.cost_usd", "client", "CLOUDTRAIN_POLICY; no service has such a limit for one job"),
+    Capability(
+        "retries.capacity", "client", "CLOUDTRAIN_POLICY, not kept yet; `cloudtrain resume` makes the next attempt"
+    ),
+    Capability("limits.cost_usd", "client", "CLOUDTRAIN_POLICY, not kept yet; no service has such a limit for one job"),
 )
 
 
@@ -82,11 +84,18 @@ def shared_notes(job: Job, provider: Provider) -> Iterator[str]:
 
 
 def client_notes(job: Job, provider: Provider, capabilities: Iterable[Capability]) -> Iterator[str]:
-    """What the job sets and no one keeps yet: following a run on a cloud is not there in this version."""
+    """What the job sets and no one keeps yet; of the cost see ``unbounded_cost``."""
     client = [capability.field for capability in capabilities if capability.support == "client"]
     named = (".".join(map(str, path)) for path, _ in _leaves((), asked_of(job, provider)))
-    if kept := [field for field in named if field in client]:
-        yield f"{', '.join(kept)}: {provider} has no such limit, and cloudtrain keeps it only once it follows runs"
+    if kept := [field for field in named if field in client and field != "limits.cost_usd"]:
+        yield f"{', '.join(kept)}: not kept yet: {provider} has no such limit, and this cloudtrain does not act on it"
+
+
+def unbounded_cost(job: Job) -> Iterator[str]:
+    """Nobody may rely on a limit that is not kept."""
+    if job.limits.cost_usd is not None:
+        bound = "limits.runtime bounds it" if job.limits.runtime else "set limits.runtime, which is kept, to bound it"
+        yield f"limits.cost_usd: nothing ends the run when it has cost {job.limits.cost_usd:g} USD; {bound}"
 
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:

@@ -35,6 +35,8 @@ class Image(NamedTuple):
     problems: tuple[tuple[Path, str], ...] = ()
     conda: Mapping[str, Any] | None = None
     """Azure ML: the environment that the service builds on top of it."""
+    warnings: tuple[str, ...] = ()
+    """Those of the notes that must not be overlooked."""
 
 
 def is_reference(text: str) -> bool:
@@ -50,7 +52,8 @@ def image_of_catalogue(job: Job, provider: Provider, region: str, machine: Machi
         found = image_for(provider, region=region, torch=job.environment.torch_for(provider), instance=machine.instance)
     except NoImage as error:
         return Image("", problems=(_no_image(job, provider, machine, str(error)),))
-    return Image(found.uri, (Chosen("environment.image", found.uri, found.reason),), found.notes, conda=found.conda)
+    chosen = (Chosen("environment.image", found.uri, found.reason),)
+    return Image(found.uri, chosen, found.notes, conda=found.conda, warnings=found.warnings)
 
 
 def _no_image(job: Job, provider: Provider, machine: Machine, reason: str) -> tuple[Path, str]:

@@ -91,7 +91,7 @@ def node_variables(
 
 
 def policy(job: Job) -> str:
-    """What cloudtrain itself keeps while it follows the run, as compact JSON.
+    """What is for cloudtrain itself to keep while it follows the run, as compact JSON; it does not yet.
 
     In the request, so that any machine that finds the job can follow it by the same rules.
     """

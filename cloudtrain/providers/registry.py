@@ -21,7 +21,7 @@ from cloudtrain import plugins
 from cloudtrain.catalog.tables import CLOUDS
 from cloudtrain.errors import SpecError, did_you_mean
 from cloudtrain.providers.base import Capability, Export, NativeCheck, NodeContract, Request
-from cloudtrain.providers.features import client_notes, in_order, shared_notes
+from cloudtrain.providers.features import client_notes, in_order, shared_notes, unbounded_cost
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -69,8 +69,9 @@ def translate(job: Job, context: Context) -> Request:
         return request
     if provider not in NAMES:
         _refuse_misnamed(request, context)
-    notes = (*shared_notes(job, provider), *client_notes(job, provider, capabilities(provider)))
-    return request._replace(notes=(*request.notes, *notes))
+    warnings = tuple(unbounded_cost(job))
+    notes = (*shared_notes(job, provider), *client_notes(job, provider, capabilities(provider)), *warnings)
+    return request._replace(notes=(*request.notes, *notes), warnings=(*request.warnings, *warnings))
 
 
 def capabilities(provider: str) -> tuple[Capability, ...]:

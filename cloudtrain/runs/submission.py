@@ -25,10 +25,13 @@ from cloudtrain.providers.identity import run_id_of
 from cloudtrain.providers.port import Client, Description, Progress, silent
 from cloudtrain.providers.shipping import bundle_of
 from cloudtrain.record.observer import Observer
+from cloudtrain.record.state import State
 from cloudtrain.rendering.request import context_for, with_data
 from cloudtrain.runs.alone import alone
 from cloudtrain.runs.creating import create, newest_as_sent
 from cloudtrain.runs.ledger import Entry, Ledger
+from cloudtrain.runs.numbering import first_to_look_at, is_over
+from cloudtrain.runs.numbering import run_id_of as run_id_of_number
 from cloudtrain.runs.run import Run
 from cloudtrain.settings import Settings, settings_for
 from cloudtrain.spec.problems import JobFileError
@@ -55,8 +58,7 @@ class Prepared(NamedTuple):
 
     def context(self, number: int) -> Context:
         """That of the run with this number, counted from 1."""
-        run_id = self.first.run_id if number == 1 else f"{self.first.run_id}-{number}"
-        return self.first._replace(run_id=run_id)
+        return self.first._replace(run_id=run_id_of_number(self.first.run_id, number))
 
     def request(self, number: int = 1) -> Request:
         """The request of the first attempt. Raises JobFileError with all that the provider refuses."""
@@ -122,19 +124,23 @@ class _Submission:
 
     def run(self, new: bool) -> Run:
         family = self._ledger.family(self._prepared.first.run_id)
-        for number in range(_first_to_look_at(family), _MOST_RUNS):
+        before = ""
+        for number in range(first_to_look_at(family), _MOST_RUNS):
             request = self._prepared.request(number)
             run_id = self._prepared.context(number).run_id
             entry = self._ledger.entry(run_id)
             seen = _seen(self._client, self._ledger, entry, request)
-            if seen is None and not _is_over(entry):
-                return self._create(request, number, entry)
+            if seen is None and not is_over(entry):
+                return self._create(request, number, entry, before)
             if seen is not None and not seen.state.is_final and not new:
                 return self._take_up(request, number, entry, seen)
+            before = f"run {run_id} of this job {_stood(seen, entry)}"
         raise SpecError(f"{_MOST_RUNS} runs of this job have been made; change its name")
 
-    def _create(self, request: Request, number: int, entry: Entry | None) -> Run:
+    def _create(self, request: Request, number: int, entry: Entry | None, before: str) -> Run:
         run_id = self._prepared.context(number).run_id
+        if before:
+            self._observer.note(f"{before}; this is another one, {run_id}")
         if entry is not None:
             self._observer.note(f"going on with run {run_id}, which had not been created yet")
         self._begin(request, number)  # also anew: a refusal that was kept counts no longer
@@ -154,14 +160,10 @@ class _Submission:
         return Run(seen.provider, seen.native_id, request.account, run_id=run_id)
 
 
-def _first_to_look_at(family: list[Entry]) -> int:
-    """The number of the first run that may go on; all those before it have ended."""
-    numbers = [_number_of(entry) for entry in family if not entry.state.is_final]
-    return min(numbers, default=max(1, len(family)))
-
-
-def _number_of(entry: Entry) -> int:
-    return 1 if entry.run_id == entry.family else int(entry.run_id.rpartition("-")[2])
+def _stood(seen: Description | None, entry: Entry | None) -> str:
+    """``SUCCEEDED before``, ``is RUNNING``: how a run stands that is not the one to be made."""
+    state = seen.state if seen else entry.state if entry else State.UNKNOWN
+    return f"{state} before" if state.is_final else f"is {state}"
 
 
 def _seen(client: Client, ledger: Ledger, entry: Entry | None, request: Request) -> Description | None:
@@ -177,11 +179,6 @@ def _seen(client: Client, ledger: Ledger, entry: Entry | None, request: Request)
         if entry.state.is_final or entry.provider == registry.LOCAL:  # its folder was removed
             return None
         return client.find(request)  # None if it was deleted there
-
-
-def _is_over(entry: Entry | None) -> bool:
-    """Whether the ledger knows of its end; what was refused before it began may be tried again under its name."""
-    return entry is not None and (entry.attempt > 1 or (entry.state.is_final and bool(entry.native_id)))
 
 
 def _plan_of(prepared: Prepared) -> dict[str, Any]:

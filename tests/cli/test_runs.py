@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -288,3 +289,33 @@ def test_a_dry_run_sends_nothing(project: Path, tmp_path: Path) -> None:
     done = cloudtrain(*words[:4], "--dry-run", cwd=tmp_path / "q")
     assert done.returncode == 3 and "not set: sagemaker.region, sagemaker.role, sagemaker.bucket" in done.stderr
     assert len(json.loads(cloudtrain("runs", "--json", cwd=project).stdout)) == 2
+
+
+def test_a_dry_run_looks_at_the_ledger(project: Path) -> None:
+    (project / "job.yaml").write_text(
+        "name: digits\nentry: train.py\nenvironment: {image: {vertex: europe-docker.pkg.dev/p/r/i:1}}\n"
+        "limits: {cost_usd: 5}\n"
+    )
+    (project / "train.py").touch()
+    settings = ["--set", "region=europe-west4", "--set", "project=p", "--set", "bucket=b"]
+    words = ["submit", "job.yaml", "--provider", "vertex", *settings, "--dry-run"]
+    first = json.loads(cloudtrain(*words, "--json", cwd=project).stdout)
+    run_id = first["run_id"]
+    assert (first["name"], first["going_on"]) == (f"{run_id}-a1", False)
+    assert first["warnings"] and set(first["warnings"]) <= set(first["notes"])
+    known = Entry(
+        run_id=run_id, provider="vertex", name="digits", family=run_id, project="/elsewhere", attempt=1,
+        native_name=first["name"], native_id="projects/p/locations/l/customJobs/1", account={}, created=1.0,
+        state=State.RUNNING,
+    )  # fmt: skip
+    with Ledger.open() as ledger:
+        ledger.begin(known, {})
+    done = cloudtrain(*words, cwd=project)
+    assert f"would take up run {run_id} of this job, RUNNING when it was last seen" in done.stdout
+    assert "warning: limits.cost_usd: nothing ends the run when it has cost 5 USD" in done.stderr.splitlines()[-1]
+    assert "cloudtrain render job.yaml --provider vertex" in done.stdout
+    with Ledger.open() as ledger:
+        ledger.begin(replace(known, state=State.FAILED), {})
+    then = json.loads(cloudtrain(*words, "--json", cwd=project).stdout)
+    assert (then["run_id"], then["name"], then["going_on"]) == (f"{run_id}-2", f"{run_id}-2-a1", False)
+    assert f"run {run_id} of this job FAILED before" in cloudtrain(*words, cwd=project).stdout

@@ -102,6 +102,25 @@ def test_two_submits_at_once_are_one_run(project: Project) -> None:
     assert folders == [f"{run}-a1"]
 
 
+def test_another_run_of_a_job_that_has_ended_is_announced(project: Project) -> None:
+    project.job(COUNTING, nodes=1, processes=2)
+    project.write(".cloudtrainignore", "up-*\nfinish\n")
+    (project.folder / "finish").touch()
+    run = submitted(project)["run_id"]
+    project.verb("logs", run, "--follow")
+    words = ("submit", "job.yaml", "--provider", "local")
+    said = project.verb(*words, "--dry-run").stdout.splitlines()[0]
+    assert said == (
+        f"would submit {run}-2 to local as {run}-2-a1; run {run} of this job SUCCEEDED before; nothing was sent"
+    )
+    assert project.verb(*words, "--dry-run", "--quiet").stdout == f"{run}-2\n"
+    done = project.verb(*words, "--json")
+    assert json.loads(done.stdout)["run_id"] == f"{run}-2"
+    assert f"run {run} of this job SUCCEEDED before; this is another one, {run}-2" in done.stderr
+    project.verb("logs", f"{run}-2", "--follow")
+    project.wait_until_none_is_left()
+
+
 def test_a_run_whose_process_is_killed_has_failed(project: Project) -> None:
     project.job(COUNTING, nodes=1, processes=2)
     run = submitted(project)["run_id"]

@@ -243,9 +243,12 @@ def test_an_output_without_a_place_is_beside_the_run_and_said(provider: str) -> 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_what_nobody_keeps_yet_is_said(provider: str) -> None:
-    job = Job.model_validate({**BASE, "limits": {"runtime": "2h", "cost_usd": 5}})
-    notes = registry.translate(job, context(job, provider)).notes
-    assert any("limits.cost_usd" in note and "only once it follows runs" in note for note in notes)
+    job = Job.model_validate({**BASE, "limits": {"runtime": "2h", "cost_usd": 5}, "retries": {"failure": 2}})
+    request = registry.translate(job, context(job, provider))
+    cost = "limits.cost_usd: nothing ends the run when it has cost 5 USD; limits.runtime bounds it"
+    assert cost in request.notes and cost in request.warnings
+    assert any("retries.failure: not kept yet" in note for note in request.notes)
+    assert set(request.warnings) <= set(request.notes)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

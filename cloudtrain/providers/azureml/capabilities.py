@@ -29,11 +29,15 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("outputs.*", "native", "outputs.*: rw_mount of a datastore's folder"),
     Capability("checkpoint.uri", "native", "outputs.cloudtrain_checkpoint: rw_mount, the same folder for all attempts"),
     Capability("spot.enabled", "native", "queue_settings.job_tier on serverless; a cluster has its own vm_priority"),
-    Capability("spot.max_wait", "client", "CLOUDTRAIN_POLICY; the service has no such limit"),
-    Capability("retries.preemption", "client", "CLOUDTRAIN_POLICY; a restart by the service is not promised"),
-    Capability("retries.failure", "client", "CLOUDTRAIN_POLICY; the next attempt is made by cloudtrain"),
+    Capability("spot.max_wait", "client", "CLOUDTRAIN_POLICY, not kept yet; the service has no such limit"),
+    Capability(
+        "retries.preemption", "client", "CLOUDTRAIN_POLICY, not kept yet; a restart by the service is not promised"
+    ),
+    Capability(
+        "retries.failure", "client", "CLOUDTRAIN_POLICY, not kept yet; the service does not repeat a script that failed"
+    ),
     Capability("limits.runtime", "native", "limits.timeout: at most 21 days, 7 on low-priority"),
-    Capability("limits.pending", "client", "CLOUDTRAIN_POLICY; a job may stay queued for ever"),
+    Capability("limits.pending", "client", "CLOUDTRAIN_POLICY, not kept yet; a job may stay queued for ever"),
     Capability("tags", "native", "tags: 45 of them, names up to 100 characters"),
     Capability(
         "overrides", "native", "fields of the command job form (CLI v2), merged last; what launch.py needs stays"

@@ -69,7 +69,9 @@ CAPABILITIES: tuple[Capability, ...] = (
         "RetryStrategy, after faults of the platform (at most 30); an interrupted spot job is started again by the "
         "service until MaxWaitTimeInSeconds, however often",
     ),
-    Capability("retries.failure", "client", "CLOUDTRAIN_POLICY; SageMaker never repeats a script that failed"),
+    Capability(
+        "retries.failure", "client", "CLOUDTRAIN_POLICY, not kept yet; SageMaker never repeats a script that failed"
+    ),
     Capability(
         "limits.runtime",
         "native",
@@ -79,7 +81,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         "limits.pending",
         "native",
         "StoppingCondition.MaxPendingTimeInSeconds for types with accelerators, 30m to 28d; otherwise "
-        "CLOUDTRAIN_POLICY, kept by cloudtrain while it follows the run",
+        "CLOUDTRAIN_POLICY, not kept yet",
     ),
     Capability("tags", "native", "Tags, beside cloudtrain:job, cloudtrain:run and cloudtrain:attempt"),
     Capability(

@@ -79,9 +79,9 @@ def stopping_notes(job: Job, machine: Machine) -> Iterator[str]:
             why = f"SageMaker takes {PENDING[0]} s to {PENDING[-1]} s"
         else:
             why = f"SageMaker keeps it for types with accelerators only, not for {machine.name}"
-        yield f"limits.pending: kept by cloudtrain while it follows the run ({why})"
+        yield f"limits.pending: not kept yet, by nobody ({why})"
     if job.retries.preemption > MOST_RETRIES:
-        yield f"retries.preemption: SageMaker itself retries at most {MOST_RETRIES} times, cloudtrain keeps the rest"
+        yield f"retries.preemption: SageMaker itself retries at most {MOST_RETRIES} times, the rest is not kept yet"
     if job.spot.enabled and "preemption" in job.given().get("retries", {}):
         yield (
             "retries.preemption: counts faults of the platform; an interrupted spot job is started again by SageMaker "

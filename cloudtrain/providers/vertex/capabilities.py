@@ -39,16 +39,20 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability(
         "spot.max_wait",
         "client",
-        "CLOUDTRAIN_POLICY: cloudtrain stops the run; Vertex AI's maxWaitDuration is for FLEX_START alone",
+        "CLOUDTRAIN_POLICY, not kept yet; Vertex AI's own maxWaitDuration is for FLEX_START alone",
     ),
     Capability(
         "retries.preemption",
         "native",
-        "0: jobSpec.scheduling.disableRetries; else Vertex AI repeats a few times by itself and cloudtrain the rest",
+        "0: jobSpec.scheduling.disableRetries; else Vertex AI repeats a few times by itself; more is not kept yet",
     ),
-    Capability("retries.failure", "client", "CLOUDTRAIN_POLICY; Vertex AI does not repeat a script that ended with 1"),
+    Capability(
+        "retries.failure",
+        "client",
+        "CLOUDTRAIN_POLICY, not kept yet; Vertex AI does not repeat a script that ended with 1",
+    ),
     Capability("limits.runtime", "native", "jobSpec.scheduling.timeout; seven days if left out"),
-    Capability("limits.pending", "client", "CLOUDTRAIN_POLICY: cloudtrain cancels a job that waits longer"),
+    Capability("limits.pending", "client", "CLOUDTRAIN_POLICY, not kept yet; the service lets a job wait as it likes"),
     Capability("tags", "native", "labels: lowercase letters, digits, _ and -; at most 64 of 64 characters"),
     Capability(
         "overrides", "native", "fields of CustomJob by their JSON names, merged last; what launch.py needs stays"

@@ -59,6 +59,7 @@ def translate(job: Job, context: Context) -> Request:
         chosen=tuple(_chosen(job, context, machine, image)),
         notes=(*machine.notes, *image.notes, *_notes(job, native, machine)),
         account={name: context.settings[name] for name in ACCOUNT},
+        warnings=image.warnings,
     )
 
 

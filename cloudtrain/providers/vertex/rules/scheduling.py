@@ -50,7 +50,7 @@ def _limit_problems(scheduling: Mapping[str, Any], strategy: str) -> Iterator[Na
     elif timeout is None or timeout <= 0:
         yield NativeProblem((*_PATH, "timeout"), f"must be seconds such as '3600s', not {scheduling['timeout']!r}")
     if strategy != "FLEX_START" and at(scheduling, "maxWaitDuration") is not None:
-        text_ = "is for strategy FLEX_START alone; spot.max_wait is kept by cloudtrain"
+        text_ = "is for strategy FLEX_START alone: leave it out"
         yield NativeProblem((*_PATH, "maxWaitDuration"), text_)
 
 
