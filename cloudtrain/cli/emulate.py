@@ -103,6 +103,8 @@ def _tell_what_goes(emulator: Emulator) -> None:
     if left:
         what = f"{len(left)} of them had not ended" if len(taken) > 1 else "it had not ended"
         click.echo(f"{what}: {', '.join(left)}; submit --follow waits for a job's end", err=True)
+    for fault in emulator.unused_faults():
+        click.echo(f"this fault never happened: {fault}", err=True)
 
 
 def _run(cmd: Sequence[str], env: Mapping[str, str], signals: _Signals) -> int:

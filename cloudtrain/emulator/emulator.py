@@ -122,6 +122,11 @@ class Emulator:
         """Provider -> the jobs that its control plane has taken and nobody has deleted, in their order."""
         return {name: opened.plane.jobs() for name, opened in self._opened.items()}
 
+    def unused_faults(self) -> list[str]:
+        """The fault file's entries for calls and jobs of which nothing has come so far: ``calls[0] (throttle of
+        CreateTrainingJob)``."""
+        return self._faults.unused()
+
     def url(self, provider: str) -> str:
         """Where its control plane answers."""
         self.plane(provider)

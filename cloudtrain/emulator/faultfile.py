@@ -1,4 +1,4 @@
-"""The fault file: what is to go wrong, as YAML. Read and checked here, applied by ``faults.py``.
+"""The fault file: what is to go wrong, as YAML. Read and checked here, applied by ``faults.py``; docs/emulate.md.
 
 calls:                                                       # one call of a service's API
   - {operation: CreateTrainingJob, provider: sagemaker, fault: throttle, times: 2}
@@ -21,6 +21,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import InitErrorDetails
 
+from cloudtrain.emulator.callnames import CALLS
+from cloudtrain.errors import did_you_mean
 from cloudtrain.spec.fields import CLOUDS, Annotation, Choice, Plain, Positive, Text, Whole, absent
 from cloudtrain.spec.flaws import flaw, kind, problems_of, wrong
 from cloudtrain.spec.problems import JobFileError, Problem, dotted
@@ -82,6 +84,7 @@ class CallEntry(Section):
         yield from _only(given, "seconds", ("slow",))
         if given.get("fault") == "slow" and "seconds" not in given:
             yield flaw(("fault",), "slow needs seconds: how much later the answer comes")
+        yield from _known_call(given.get("operation"), given.get("provider"))
 
 
 class JobEntry(Section):
@@ -138,6 +141,16 @@ class FaultFile(Section):
 def _only(given: Mapping[str, Any], key: str, faults: tuple[str, ...]) -> Iterator[InitErrorDetails]:
     if key in given and given.get("fault") not in faults:
         yield flaw((key,), f"is for {' and '.join(faults)} only", at_key=True)
+
+
+def _known_call(name: object, provider: object) -> Iterator[InitErrorDetails]:
+    """A misspelt one would never come. Patterns are taken as they are."""
+    if not isinstance(name, str) or absent(name) or any(sign in name for sign in "*?["):
+        return
+    known = CALLS.get(str(provider)) or tuple(dict.fromkeys(each for names in CALLS.values() for each in names))
+    if name not in known:
+        what = did_you_mean(name, known) or "; docs/emulate.md lists them, and a pattern such as 'List*' is not checked"
+        yield flaw(("operation",), f"{name!r} is no call that is known{what}")
 
 
 def load(path: Path) -> FaultFile:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -33,21 +34,31 @@ class CallFault(NamedTuple):
     """Of ``slow``; real seconds."""
 
 
-class Preemption(NamedTuple):
+def _unheard() -> None:
+    """Nobody asks whether it has happened."""
+
+
+@dataclass(frozen=True)
+class Preemption:
     """How a start of a job is ended by the service."""
 
     at: float
     """Real seconds after its containers were started."""
     notice: bool
     """Whether they get SIGTERM and the service's grace, or SIGKILL at once."""
+    happens: Callable[[], object] = field(default=_unheard, compare=False, repr=False)
+    """To be called when it does."""
 
 
-class Loss(NamedTuple):
+@dataclass(frozen=True)
+class Loss:
     """A node that goes, in a job's first start."""
 
     node: int
     at: float
     """Real seconds after the containers were started."""
+    happens: Callable[[], object] = field(default=_unheard, compare=False, repr=False)
+    """To be called when it does."""
 
 
 class JobFaults(NamedTuple):
@@ -97,11 +108,21 @@ class Faults:
     def job(self, provider: str, name: str) -> JobFaults:
         """What happens to the job with this native name. To be asked once for each create that was received."""
         with self._lock:
-            return _together([jobs.entry for jobs in self._jobs if jobs.applies(provider, name)])
+            return _together([jobs for jobs in self._jobs if jobs.applies(provider, name)])
 
     def logs(self, provider: str) -> frozenset[LogKind]:
         """How this provider's logs misbehave."""
         return frozenset(entry.fault for entry in self._logs if entry.provider in (None, provider))
+
+    def unused(self) -> list[str]:
+        """What has not happened so far, of calls and jobs: each with its place in the file, and in words."""
+        sections: Mapping[str, Sequence[_Calls | _Jobs]] = {"calls": self._calls, "jobs": self._jobs}
+        return [
+            f"{section}[{number}] ({each.words})"
+            for section, entries in sections.items()
+            for number, each in enumerate(entries)
+            if not each.happened
+        ]
 
 
 class _Calls:
@@ -111,6 +132,11 @@ class _Calls:
         self._entry = entry
         self._left = entry.times or 1
         self._random = random.Random(number)
+        self.happened = False
+
+    @property
+    def words(self) -> str:
+        return _words(self._entry.fault, self._entry.operation, self._entry.provider)
 
     def applies(self, provider: str, operation: str) -> bool:
         entry = self._entry
@@ -125,6 +151,7 @@ class _Calls:
         entry = self._entry
         by_provider = _STATUS.get(entry.fault, {"": 0})
         status = entry.status or by_provider.get(provider, by_provider[""])
+        self.happened = True
         return CallFault(entry.fault, status, entry.seconds or 0.0)
 
 
@@ -134,6 +161,11 @@ class _Jobs:
     def __init__(self, entry: JobEntry) -> None:
         self.entry = entry
         self._left = None if entry.fault.startswith("preempt") else entry.times
+        self.happened = False
+
+    @property
+    def words(self) -> str:
+        return _words(self.entry.fault, self.entry.name, self.entry.provider)
 
     def applies(self, provider: str, name: str) -> bool:
         if self.entry.provider not in (None, provider) or not fnmatchcase(name, self.entry.name):
@@ -143,19 +175,33 @@ class _Jobs:
         self._left -= 1
         return self._left >= 0
 
+    def happens(self) -> None:
+        self.happened = True
 
-def _together(entries: Sequence[JobEntry]) -> JobFaults:
+
+def _words(fault: str, name: str, provider: str | None) -> str:
+    return f"{fault} of {name}" + (f" on {provider}" if provider else "")
+
+
+def _together(all_of_them: Sequence[_Jobs]) -> JobFaults:
+    """What comes at a time of its own tells when it does; the rest happens to any job that gets so far."""
     found = JobFaults()
-    for entry in entries:
-        if entry.fault in ("quota", "capacity"):
-            found = found._replace(refuse=found.refuse or ("quota" if entry.fault == "quota" else "capacity"))
-        elif entry.fault == "image-missing":
-            found = found._replace(image_missing=True)
-        elif entry.fault == "unknown-state":
-            found = found._replace(unknown_state=entry.state)
-        elif entry.fault == "lose-node":
-            found = found._replace(lose=(*found.lose, Loss(entry.node or 0, entry.at)))
+    for each in all_of_them:
+        entry = each.entry
+        if entry.fault == "lose-node":
+            found = found._replace(lose=(*found.lose, Loss(entry.node or 0, entry.at, each.happens)))
+        elif entry.fault in ("preempt", "preempt-without-notice"):
+            one = Preemption(entry.at, entry.fault == "preempt", each.happens)
+            found = found._replace(preempt=(*found.preempt, *[one] * (entry.times or 1)))
         else:
-            each = Preemption(entry.at, notice=entry.fault == "preempt")
-            found = found._replace(preempt=(*found.preempt, *[each] * (entry.times or 1)))
+            found = _with(found, entry)
+            each.happens()
     return found
+
+
+def _with(found: JobFaults, entry: JobEntry) -> JobFaults:
+    if entry.fault == "image-missing":
+        return found._replace(image_missing=True)
+    if entry.fault == "unknown-state":
+        return found._replace(unknown_state=entry.state)
+    return found._replace(refuse=found.refuse or ("quota" if entry.fault == "quota" else "capacity"))

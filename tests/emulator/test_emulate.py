@@ -268,6 +268,26 @@ def test_a_wrong_fault_file(emulate: Emulate) -> None:
     assert "faults.yaml:1:17: calls[0].fault: must be one of" in err
 
 
+def test_faults_that_did_not_come_are_told(emulate: Emulate) -> None:
+    """One hits the first look at the job; of the others the job knows nothing, or ends before its time."""
+    (emulate.folder / "train.py").write_text("print('nothing to do')\n")
+    (emulate.folder / "job.yaml").write_text("name: short\nentry: train.py\n")
+    (emulate.folder / "faults.yaml").write_text(
+        "calls: [{operation: DescribeTrainingJob, fault: throttle}, {operation: StopTrainingJob, fault: throttle}]\n"
+        "jobs: [{name: 'short-*', fault: preempt, at: 500s}, {fault: lose-node, node: 1}]\n"
+    )
+    code, _, err = emulate.run(
+        "--provider", "sagemaker", "--faults", "faults.yaml", "--", CLOUDTRAIN, "submit", "job.yaml", "--provider",
+        "sagemaker", "--follow", "--quiet",
+    )  # fmt: skip
+    assert code == 0, err
+    assert [line for line in err.splitlines() if "never happened" in line] == [
+        "this fault never happened: calls[1] (throttle of StopTrainingJob)",
+        "this fault never happened: jobs[0] (preempt of short-*)",
+        "this fault never happened: jobs[1] (lose-node of *)",
+    ]
+
+
 @pytest.mark.parametrize(
     "arguments", [["--provider", "aws"], ["--speed", "0"], ["--speed", "fast"], ["--isolation", "vm"]]
 )

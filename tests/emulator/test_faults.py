@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from cloudtrain.emulator.azureml import routes
+from cloudtrain.emulator.callnames import CALLS
 from cloudtrain.emulator.faults import CallFault, Faults, JobFaults, Loss, Preemption
+from cloudtrain.emulator.sagemaker import operations, verbs
+from cloudtrain.emulator.vertex import rest
 from cloudtrain.errors import SpecError
 
 
@@ -152,6 +156,52 @@ def test_everything_wrong_is_told_at_once_with_its_place(tmp_path: Path) -> None
         ["14:7", "logs"],
     ]
     assert "did you mean 'throttle'?" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("operation: CreateTrainigJob", "did you mean 'CreateTrainingJob'?"),
+        ("operation: Jobs_Creat, provider: azureml", "did you mean 'Jobs_"),
+        ("operation: CreateTrainingJob, provider: vertex", "is no call that is known"),
+        ("operation: Nothing", "docs/emulate.md lists them, and a pattern such as 'List*' is not checked"),
+    ],
+)
+def test_a_call_that_would_never_come(tmp_path: Path, entry: str, said: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        _faults(tmp_path, f"calls: [{{fault: lost, {entry}}}]")
+    assert caught.value.message.startswith(f"{tmp_path / 'faults.yaml'}:1:34: calls[0].operation: ")
+    assert said in caught.value.message
+
+
+def test_the_calls_that_may_be_named_are_those_that_are_answered() -> None:
+    """Of AWS those of SageMaker and S3, which the emulator tells apart itself; more of other services."""
+    assert set(CALLS["azureml"]) == set(routes.OPERATIONS)
+    assert set(CALLS["vertex"]) == {str(rule.endpoint) for rule in rest.CALLS.iter_rules()}
+    assert set(CALLS["sagemaker"]) >= {*verbs.CALLS, *operations.OF_S3}
+
+
+def test_what_has_not_happened(tmp_path: Path) -> None:
+    faults = _faults(
+        tmp_path,
+        "calls:\n"
+        "  - {operation: GetObject, provider: sagemaker, fault: lost}\n"
+        "  - {operation: 'Create*', fault: throttle}\n"
+        "jobs: [{name: 'digits-*', fault: preempt, at: 5s}, {fault: quota}, {fault: lose-node, node: 1}]\n",
+    )
+    everything = [
+        "calls[0] (lost of GetObject on sagemaker)", "calls[1] (throttle of Create*)", "jobs[0] (preempt of digits-*)",
+        "jobs[1] (quota of *)", "jobs[2] (lose-node of *)",
+    ]  # fmt: skip
+    assert faults.unused() == everything
+    faults.call("sagemaker", "PutObject")
+    faults.call("vertex", "GetObject")
+    assert faults.unused() == everything
+    faults.call("vertex", "CreateCustomJob")
+    found = faults.job("vertex", "digits-1")
+    assert faults.unused() == [everything[0], everything[2], everything[4]], "what comes later has yet to"
+    found.preempt[0].happens()
+    assert faults.unused() == [everything[0], everything[4]]
 
 
 @pytest.mark.parametrize("text", ["", "~", "{}", "calls:\njobs:\nlogs:\n", "# nothing\n"])

@@ -175,7 +175,7 @@ def test_an_answer_that_does_not_come_through(
 
 
 def test_a_slow_answer_holds_up_nobody_else(serve: Serve, client: requests.Session) -> None:
-    _, server = serve("calls: [{operation: Slow, fault: slow, seconds: 300}]")
+    _, server = serve("calls: [{operation: 'Slow*', fault: slow, seconds: 300}]")
     ended: list[str] = []
 
     def ask() -> None:

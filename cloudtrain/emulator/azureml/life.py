@@ -196,6 +196,7 @@ class Life(threading.Thread):
         """Low-priority machines go: with notice the job is started anew, without it the job has failed. Users of the
         service have seen both."""
         self._note(f"start {start.number} is pre-empted")
+        self._job.faults.preempt[start.number].happens()
         if self._job.faults.preempt[start.number].notice:
             self._terminate(start)
             return None
@@ -203,11 +204,13 @@ class Life(threading.Thread):
         return endings.preempted()
 
     def _lose(self, start: _Start) -> None:
-        for node, at in self._job.faults.lose:
-            if start.number == 0 and start.lost is None and start.age >= at and node < len(start.names):
-                self._note(f"node {node} is lost")
-                start.containers.signal(signal.SIGKILL, node)
-                start.lost = node
+        for loss in self._job.faults.lose:
+            is_due = start.number == 0 and start.lost is None and start.age >= loss.at
+            if is_due and loss.node < len(start.names):
+                self._note(f"node {loss.node} is lost")
+                loss.happens()
+                start.containers.signal(signal.SIGKILL, loss.node)
+                start.lost = loss.node
 
     def _terminate(self, start: _Start) -> None:
         """SIGTERM to the first process of every node, SIGKILL to all after the grace."""

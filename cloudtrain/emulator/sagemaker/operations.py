@@ -26,6 +26,8 @@ _BY_QUESTION: Mapping[tuple[str, str], str] = {
     ("DELETE", "uploadId"): "AbortMultipartUpload",
 }
 """What a parameter of the address makes of a request to S3."""
+OF_S3 = frozenset({*_BUCKET.values(), *_OBJECT.values(), *_BY_QUESTION.values(), "ListBuckets", "CopyObject"})
+"""All that requests to S3 are named here."""
 
 
 def operation_of(environ: Mapping[str, Any]) -> str:

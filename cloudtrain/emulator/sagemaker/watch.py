@@ -87,8 +87,10 @@ class Watch:
         if asked:
             self._end(asked)
         elif self._preemption and since >= self._preemption.at:
+            self._preemption.happens()
             self._end("preempted" if self._preemption.notice else "gone")
         elif self._losses and since >= self._losses[0].at:
+            self._losses[0].happens()
             self._why = "lost"
             self._nodes.signal(signal.SIGKILL, self._losses[0].node)
             self._kill_later(_PEERS_SECONDS)

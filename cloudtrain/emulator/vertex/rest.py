@@ -21,7 +21,7 @@ from cloudtrain.emulator.vertex.service import JobService
 
 _JOBS, _SECRETS = "projects/<project>/locations/<location>/customJobs", "projects/<project>/secrets"
 # gcloud describes and lists by v1beta1, in which CustomJobs are the same.
-_RULES = Map(
+CALLS = Map(
     [
         rule
         for version in ("/v1", "/v1beta1")
@@ -56,7 +56,7 @@ class Rest:
     def operation(self, environ: Mapping[str, Any]) -> str:
         """The call's name; "" where there is none."""
         try:
-            return str(_RULES.bind_to_environ(dict(environ)).match()[0])
+            return str(CALLS.bind_to_environ(dict(environ)).match()[0])
         except HTTPException:
             return ""
 
@@ -129,7 +129,7 @@ def _refusal(status: int, code: str, message: str) -> Response:
 
 def _matched(request: Request) -> tuple[str, Mapping[str, Any]]:
     try:
-        operation, names = _RULES.bind_to_environ(request.environ).match()
+        operation, names = CALLS.bind_to_environ(request.environ).match()
     except MethodNotAllowed as error:
         raise ServiceError("METHOD_NOT_ALLOWED", f"{request.method} is not supported for {request.path}") from error
     except (NotFound, RequestRedirect) as error:

@@ -89,8 +89,10 @@ class Start:
             if self._failed:
                 return self._fallen(nodes)
             if preempt and ran >= preempt.at:
+                preempt.happens()
                 return self._stopped(nodes, Fate("preempted", 0), notice=preempt.notice)
             if losses and ran >= losses[0].at and losses[0].node < len(self._plans):
+                losses[0].happens()
                 nodes.signal(signal.SIGKILL, losses[0].node)
                 self._let_end(nodes, self._around.site.clock.scaled(_GRACE))  # the others see it by themselves
                 return self._stopped(nodes, Fate("lost", losses[0].node))
