@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cloudtrain.bundle.cache import DigestCache, stamp
-from cloudtrain.bundle.ignore import Reason, Rules, why
+from cloudtrain.bundle.ignore import NOTHING, Reason, Rules, why
 from cloudtrain.bundle.model import DIGEST_FORMAT, Bundle, ShippedFile
 from cloudtrain.bundle.names import printable
 from cloudtrain.bundle.reading import Changed, is_executable, read
@@ -54,7 +54,12 @@ def __getattr__(name: str) -> object:
 
 
 def scan(
-    folder: Path, *, limits: Limits | None = None, clock: Callable[[], int] = time.time_ns, above: bool = True
+    folder: Path,
+    *,
+    limits: Limits | None = None,
+    clock: Callable[[], int] = time.time_ns,
+    above: bool = True,
+    no_code: Mapping[str, str] = NOTHING,
 ) -> Bundle:
     """What ships from a code folder. Links to files and folders inside it are followed and ship as what they lead to.
 
@@ -63,14 +68,15 @@ def scan(
     character or a backslash; or if a file changes each time it is read. Raises MissingError for what may not be read.
     Names that differ only in case or in Unicode normalisation are different names and ship as they are.
     ``clock`` gives the time in ns since the epoch; it decides which files cache.py may remember. ``above`` False: for a
-    copy that was made of a bundle, which ignore files of folders above it have nothing to do with.
+    copy that was made of a bundle, which ignore files of folders above it have nothing to do with. ``no_code``: paths
+    from the code folder that are left out unless an ignore file says otherwise -> what they are.
     """
     root = _real(folder)
     cache = DigestCache.load(root)
     changed = ""
     for _ in range(_TRIES):
         try:
-            bundle = _read_all(root, walk(root, limits or Limits(), above=above), cache, clock)
+            bundle = _read_all(root, walk(root, limits or Limits(), above=above, no_code=no_code), cache, clock)
         except Changed as error:
             changed = error.path
             continue
@@ -82,10 +88,11 @@ def scan(
     )
 
 
-def explain(folder: Path, path: str | Path) -> Reason | None:
+def explain(folder: Path, path: str | Path, *, no_code: Mapping[str, str] = NOTHING) -> Reason | None:
     """Why ``path`` (relative to the code folder, or absolute) does not ship; None if no rule keeps it from shipping.
 
-    It need not exist; a ``/`` at the end says that it is meant as a folder. Raises like ``scan`` for the folder itself.
+    It need not exist; a ``/`` at the end says that it is meant as a folder. ``no_code`` as for ``scan``. Raises like
+    that for the folder itself.
     """
     root = _real(folder)
     text = os.fspath(path)
@@ -95,7 +102,7 @@ def explain(folder: Path, path: str | Path) -> Reason | None:
     if inside.split("/")[0] == ".." or Path(inside).is_absolute():
         return Reason(text, "lies outside the code folder, which is all that ships")
     try:
-        return _explain(root, inside, text.endswith(("/", os.sep)))
+        return _explain(root, inside, text.endswith(("/", os.sep)), no_code)
     except OSError as error:
         raise MissingError(f"cannot read {error.filename}: {error.strerror}") from error
 
@@ -127,8 +134,8 @@ def _read_all(root: Path, found: list[Found], cache: DigestCache, clock: Callabl
     return Bundle(root, tuple(files), reread)
 
 
-def _explain(root: Path, inside: str, as_folder: bool) -> Reason | None:
-    rules, done = Rules.of(root), ""
+def _explain(root: Path, inside: str, as_folder: bool, no_code: Mapping[str, str]) -> Reason | None:
+    rules, done = Rules.of(root, no_code=no_code), ""
     parts = inside.split("/")
     for position, part in enumerate(parts, 1):
         path, source = done + part, f"{root}/{done}{part}"

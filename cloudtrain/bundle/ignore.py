@@ -7,6 +7,7 @@ The rules of one entry, strongest first:
 2. ``.cloudtrainignore`` files, the deepest first; in each the last line that matches decides.
 3. ``.gitignore`` files, likewise. If the code folder lies inside a git repository, those of the folders above it up to
    the root of the repository count too.
+4. What whoever asks says is no code: the places that a job names for data, outputs and checkpoints.
 
 What is inside a folder that is left out is left out; no rule below can bring it back.
 
@@ -27,8 +28,9 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cloudtrain.bundle.names import printable
@@ -38,6 +40,7 @@ NEVER = frozenset({".git", ".cloudtrain", "__pycache__", "cloudtrain.toml"})
 GITIGNORE = ".gitignore"
 CLOUDTRAINIGNORE = ".cloudtrainignore"
 _VENV_MARK = "pyvenv.cfg"
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Reason(NamedTuple):
@@ -57,7 +60,7 @@ class Reason(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One line of an ignore file."""
+    """One line of an ignore file; or what is said of one path, ``file`` empty and ``text`` what it is."""
 
     file: str
     line: int
@@ -95,12 +98,14 @@ class Rules(NamedTuple):
 
     git: tuple[_RuleFile, ...] = ()  # from the root down
     ours: tuple[_RuleFile, ...] = ()
+    no_code: tuple[_RuleFile, ...] = ()
 
     @staticmethod
-    def of(folder: Path, *, above: bool = True) -> Rules:
-        """The rules at the top of a code folder; ``above``: with those of the folders above it. Raises OSError for an
-        ignore file that cannot be read."""
-        outer = Rules(git=tuple(_above(folder)) if above else ())
+    def of(folder: Path, *, above: bool = True, no_code: Mapping[str, str] = NOTHING) -> Rules:
+        """The rules at the top of a code folder; ``above``: with those of the folders above it; ``no_code``: path from
+        the code folder -> what it is. Raises OSError for an ignore file that cannot be read."""
+        said = tuple(_said(path, what) for path, what in no_code.items())
+        outer = Rules(git=tuple(_above(folder)) if above else (), no_code=(_RuleFile("", "", said),) if said else ())
         return outer.enter(str(folder), "")
 
     def enter(self, folder: str, base: str) -> Rules:
@@ -110,12 +115,12 @@ class Rules(NamedTuple):
         ours = _read(folder, CLOUDTRAINIGNORE, here, base + CLOUDTRAINIGNORE)
         if not git and not ours:
             return self
-        return Rules(self.git + git, self.ours + ours)
+        return Rules(self.git + git, self.ours + ours, self.no_code)
 
     def decide(self, path: str, name: str, is_folder: bool) -> Rule | None:
         """The rule that leaves this entry out, or None. Folders above it must have been decided before."""
         path, name = _by_byte(path), _by_byte(name)
-        for files in (self.ours, self.git):
+        for files in (self.ours, self.git, self.no_code):
             for file in reversed(files):
                 rule = file.last_match(path, name, is_folder)
                 if rule is not None:
@@ -141,8 +146,17 @@ def why(rules: Rules, path: str, source: str, is_folder: bool) -> Reason | None:
     rule = rules.decide(path, name, is_folder)
     if rule is None:
         return None
+    if not rule.file:
+        return Reason(
+            path, f"left out: it is the place of {rule.text}; !/{printable(path)} in {CLOUDTRAINIGNORE} ships it"
+        )
     text = f"left out by {printable(rule.file)}:{rule.line}: {printable(rule.text)}"
     return Reason(path, text, rule.file, rule.line, rule.text)
+
+
+def _said(path: str, what: str) -> Rule:
+    exactly = re.compile(rf"\A{re.escape(_by_byte(path))}\Z")
+    return Rule("", 0, what, negated=False, folders_only=False, slashes=path.count("/"), regex=exactly)
 
 
 def _above(folder: Path) -> Iterator[_RuleFile]:

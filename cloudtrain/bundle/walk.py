@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from cloudtrain.bundle.ignore import CLOUDTRAINIGNORE, GITIGNORE, NEVER, Rules, never_ships
+from cloudtrain.bundle.ignore import CLOUDTRAINIGNORE, GITIGNORE, NEVER, NOTHING, Rules, never_ships
 from cloudtrain.bundle.names import bad_name, printable
 from cloudtrain.errors import MissingError, SpecError
 
@@ -56,16 +56,16 @@ class _Walk:
         return self.seen > self.limits.files * _PATIENCE
 
 
-def walk(root: Path, limits: Limits, *, above: bool = True) -> list[Found]:
-    """The files under ``root`` (a real path) that ship, in the order of their UTF-8 paths; ``above``: by the ignore
-    files of the folders above it, too.
+def walk(root: Path, limits: Limits, *, above: bool = True, no_code: Mapping[str, str] = NOTHING) -> list[Found]:
+    """The files under ``root`` (a real path) that ship, in the order of their UTF-8 paths; ``above`` and ``no_code`` as
+    for ``Rules.of``.
 
     Raises SpecError naming everything that cannot ship and is not ignored, or the biggest parts if it is too much;
     MissingError if a folder or an ignore file cannot be read.
     """
     state = _Walk(str(root), limits)
     try:
-        rules = Rules.of(root, above=above)
+        rules = Rules.of(root, above=above, no_code=no_code)
     except OSError as error:
         raise _cannot_read([f"{printable(str(error.filename))}: {error.strerror}"]) from error
     state.folders.append(_Folder("", str(root), rules, (str(root),)))

@@ -25,27 +25,29 @@ _BIGGEST = 5
 def command(job: Path, listed: bool, why: str | None, output: Path | None, as_json: bool) -> None:
     """Show or write what code ships with the job file JOB."""
     from cloudtrain.job import Job
+    from cloudtrain.providers.shipping import no_code
 
-    folder = Job.load(job).code_folder
+    loaded = Job.load(job)
+    folder, left_out = loaded.code_folder, no_code(loaded)
     if why is not None:
         if listed or output is not None:
             raise SpecError("--why answers one question; it does not go with --list or --output")
-        return _say_why(folder, why, as_json)
-    bundle = _bundle(folder, output)
+        return _say_why(folder, why, as_json, left_out)
+    bundle = _bundle(folder, output, left_out)
     report = _report(bundle, listed, output)
     click.echo(json.dumps(report, indent=2) if as_json else _text(report))
     return None
 
 
-def _bundle(folder: Path, output: Path | None) -> Bundle:
+def _bundle(folder: Path, output: Path | None, left_out: dict[str, str]) -> Bundle:
     from cloudtrain.bundle import explain, scan
 
-    if output is not None and _inside(output, folder) and explain(folder, _real(output)) is None:
+    if output is not None and _inside(output, folder) and explain(folder, _real(output), no_code=left_out) is None:
         raise SpecError(
             f"{output} lies in the code folder and would ship with the next run",
             hint=f"Write it elsewhere, or add {output.name} to .cloudtrainignore.",
         )
-    bundle = scan(folder)
+    bundle = scan(folder, no_code=left_out)
     if output is not None:
         from cloudtrain.bundle import write_archive
 
@@ -102,10 +104,10 @@ def _ships(folder: Path, path: str) -> str:
     return "ships" if (folder / path).exists() else "is not there; nothing would leave it out"
 
 
-def _say_why(folder: Path, path: str, as_json: bool) -> None:
+def _say_why(folder: Path, path: str, as_json: bool, left_out: dict[str, str]) -> None:
     from cloudtrain.bundle import explain, printable
 
-    reason = explain(folder, path)
+    reason = explain(folder, path, no_code=left_out)
     if as_json:
         rule = None if reason is None else {"file": reason.file, "line": reason.line, "pattern": reason.pattern}
         text = None if reason is None else str(reason)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cloudtrain import shipped
 from cloudtrain.errors import SpecError
 from cloudtrain.providers.identity import canonical
+from cloudtrain.spec.fields import is_local
 
 if TYPE_CHECKING:
     from cloudtrain.bundle import Bundle
@@ -36,17 +37,49 @@ def bundle_of(job: Job) -> Bundle:
 
     if problems := job.check_files():
         raise JobFileError(problems)
-    bundle = scan(job.code_folder)
-    needed = {
-        "entry": job.entry,
-        "task": job.task.partition(":")[0] if job.task else None,
-        "environment.requirements": job.environment.requirements,
-    }
-    for key, name in needed.items():
-        if name and os.path.normpath(name).replace(os.sep, "/") not in bundle.paths:
-            why = explain(job.code_folder, name)
+    left_out = no_code(job)
+    bundle = scan(job.code_folder, no_code=left_out)
+    for key, name in _needed(job).items():
+        if name not in bundle.paths:
+            why = explain(job.code_folder, name, no_code=left_out)
             raise SpecError(f"{key}: {name} does not ship with the code: {why.text if why else 'it is not there'}")
     return bundle
+
+
+def no_code(job: Job) -> dict[str, str]:
+    """What does not ship as code unless an ignore file says so: path from the code folder -> the key that names it.
+
+    These are the job's own places here for data, outputs and checkpoints: else every result would make the same job
+    another one, and travel with it. Whatever holds a file that the job starts with, or is a Python package, is code.
+    """
+    root, found = job.code_folder, {}
+    for key, path in _places_here(job).items():
+        there = os.path.normpath(job.folder.resolve() / path)
+        for place in (Path(there), Path(os.path.realpath(there))):  # a link is left out, and what it leads to
+            if root in place.parents:
+                found[place.relative_to(root).as_posix()] = key
+    return {place: key for place, key in found.items() if not _is_code(job, place)}
+
+
+def _places_here(job: Job) -> dict[str, str]:
+    """Key -> the path here, seen from the job's folder, that the job names for data, outputs and checkpoints."""
+    named: dict[str, str | None] = {f"data.{name}": channel.uri_for("local") for name, channel in job.data.items()}
+    named |= {f"outputs.{name}": uri for name, uri in job.outputs_for("local").items()}
+    named["checkpoint.uri"] = job.checkpoint.uri_for("local")
+    return {key: uri.removeprefix("file://") for key, uri in named.items() if uri is not None and is_local(uri)}
+
+
+def _is_code(job: Job, place: str) -> bool:
+    names = [*_needed(job).values(), (job.module or "").replace(".", "/")]
+    inside = any(f"{name}/".startswith(f"{place}/") for name in names)
+    return inside or os.path.lexists(job.code_folder / place / "__init__.py")
+
+
+def _needed(job: Job) -> dict[str, str]:
+    """Key -> the file in the code folder that it names."""
+    task = job.task.rpartition(":")[0] if job.task else None
+    named = {"entry": job.entry, "task": task, "environment.requirements": job.environment.requirements}
+    return {key: os.path.normpath(name).replace(os.sep, "/") for key, name in named.items() if name}
 
 
 def entrypoints_digest() -> str:

@@ -42,6 +42,11 @@ def for_provider(value: PerProvider[T] | None, provider: Provider) -> T | None:
     return value.get(provider) if isinstance(value, Mapping) else value
 
 
+def is_local(uri: str) -> bool:
+    """True for a path of this machine, as such or as file://."""
+    return "://" not in uri.removeprefix("file://")
+
+
 class Plain(str):
     """An unquoted scalar of a job file: its text as written."""
 

@@ -102,6 +102,52 @@ def test_why(project: Path) -> None:
     bundle(project, "--why", "big.bin", "--list", "job.yaml", code=2)
 
 
+PLACES = """name: digits
+module: pkg.train
+data: {train: {uri: {local: data}}, labels: {uri: {local: some/labels.csv}}, package: {uri: {local: pkg}}}
+outputs: {metrics: {local: file://out/m}, code: {local: helpers}}
+checkpoint: {uri: {local: ckpt}}
+"""
+
+
+@pytest.fixture
+def with_places(project: Path) -> Path:
+    """A project whose job names places in its own code folder."""
+    shipping = {"pkg/train.py": "", "helpers/__init__.py": "", "some/code.py": "", "sub/data/x.py": ""}
+    plant(project / "p", {"job.yaml": PLACES, "data/x.bin": "x", "some/labels.csv": "a,b", **shipping})
+    return project
+
+
+def listed(project: Path) -> list[str]:
+    found = json.loads(bundle(project, "--list", "--json", "p/job.yaml")[0])["files"]
+    return [file["path"] for file in found]
+
+
+def test_places_of_data_and_results_are_no_code(with_places: Path) -> None:
+    code = ["helpers/__init__.py", "job.yaml", "pkg/train.py", "some/code.py", "sub/data/x.py"]
+    assert listed(with_places) == code
+    before = bundle(with_places, "p/job.yaml")
+    plant(with_places / "p", {"out/m/metrics.json": "{}", "ckpt/digits-1/step-1/model.pt": "x", "data/y.bin": "y"})
+    (with_places / "p/data/disk").symlink_to("/")
+    assert bundle(with_places, "p/job.yaml") == before
+
+
+def test_an_ignore_file_ships_a_place_all_the_same(with_places: Path) -> None:
+    said = bundle(with_places, "--why", "data/x.bin", "p/job.yaml")[0]
+    why = "left out with its folder data/: it is the place of data.train; !/data in .cloudtrainignore ships it"
+    assert said == f"data/x.bin: {why}\n"
+    plant(with_places / "p", {".cloudtrainignore": "!/data\n"})
+    assert bundle(with_places, "--why", "data/x.bin", "p/job.yaml")[0] == "data/x.bin: ships\n"
+    assert "data/x.bin" in listed(with_places)
+
+
+def test_a_place_that_is_a_link_is_left_out_with_what_it_leads_to(project: Path) -> None:
+    plant(project / "p", {"job.yaml": PLACES, "pkg/train.py": "", "disk/d/x.bin": "", "disk/code.py": ""})
+    (project / "p/data").symlink_to("disk/d")
+    (project / "p/ckpt").symlink_to("/")
+    assert listed(project) == ["disk/code.py", "job.yaml", "pkg/train.py"]
+
+
 @pytest.mark.parametrize(
     ("change", "code", "message"),
     [
@@ -141,4 +187,5 @@ def test_bundles_made_at_the_same_time_do_not_spoil_each_other(project: Path) ->
     with ThreadPoolExecutor(6) as pool:
         reports = list(pool.map(lambda _: json.loads(bundle(project, "--json", "job.yaml")[0]), range(6)))
     assert {report["digest"] for report in reports} == {json.loads(bundle(project, "--json", "job.yaml")[0])["digest"]}
-    assert not [path for path in (project / "home").rglob("*") if path.is_file() and path.suffix != ".json"]
+    files = [path for path in (project / "home").rglob("*") if path.is_file() and path.name != ".gitignore"]
+    assert {path.suffix for path in files} <= {".json"}

@@ -14,9 +14,10 @@ from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers.local.links import lay_share, objects_of, too_few
 from cloudtrain.providers.local.options import LocalOptions
-from cloudtrain.providers.local.translate import check, data_folder, is_local
+from cloudtrain.providers.local.translate import check, data_folder
 from cloudtrain.providers.shipping import bundle_of
 from cloudtrain.record.folder import RunFolder
+from cloudtrain.spec.fields import is_local
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cloudtrain.job import Job
-from cloudtrain.providers.local.translate import is_local
 from cloudtrain.settings import Settings
+from cloudtrain.spec.fields import is_local
 
 _FOLDERS: Mapping[str, Callable[[Mapping[str, str]], str]] = {
     "sagemaker": lambda settings: f"s3://{settings['bucket']}/stand-in",

@@ -16,7 +16,7 @@ from cloudtrain.job import Job
 from cloudtrain.providers.local.contract import harness, node_environment
 from cloudtrain.providers.local.options import LocalOptions
 from cloudtrain.record.folder import RunFolder
-from cloudtrain.spec.fields import for_provider
+from cloudtrain.spec.fields import for_provider, is_local
 
 if TYPE_CHECKING:
     from cloudtrain.providers.local.rehearsal import Rehearsal
@@ -140,11 +140,6 @@ def _own_contract(job: Job, places: Places, node: int) -> dict[str, str]:
 
 def _share(job: Job, name: str, path: Path, folder: RunFolder, node: int) -> Path:
     return path if job.data[name].shard == "replicate" else folder.node(node) / "data" / name
-
-
-def is_local(uri: str) -> bool:
-    """True for a path of this machine, as such or as file://."""
-    return "://" not in uri.removeprefix("file://")
 
 
 def _places(job: Job) -> Iterator[tuple[str, str | None]]:
