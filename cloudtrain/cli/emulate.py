@@ -45,7 +45,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     "--faults",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="YAML file of what is to go wrong.",
+    help="YAML file of what is to go wrong: see docs/emulate.md.",
 )
 @click.option(
     "--isolation",

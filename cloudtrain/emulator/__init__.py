@@ -10,7 +10,7 @@ processes that run what was uploaded. Machines, images, quotas and prices are no
 of this interpreter. Everything is gone at the end.
 
 ``Emulator.environment()`` has the variables by which clients find it, and none of this shell's credentials. Most SDKs
-and commands need nothing else. What has no such variable is told in code:
+and commands need nothing else. What has no such variable is told in code (whole programs: docs/emulate.md):
 
 boto3, aws                  AWS_ENDPOINT_URL; nothing to do
 google.cloud.storage        STORAGE_EMULATOR_HOST; ``Client(credentials=AnonymousCredentials(), project=...)``

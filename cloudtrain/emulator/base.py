@@ -96,6 +96,10 @@ class Plane(Surface, Protocol):
 
     needs_tls: bool
 
+    @property
+    def requests(self) -> Sequence[Mapping[str, Any]]:
+        """The jobs that it was asked to create, also those that it refused, in the service's own form."""
+
     def opened(self, url: str) -> Mapping[str, str]:
         """Called once, when ``app`` answers at ``url``. Returns the variables by which clients find the service, the
         vendors' own first. Starts what the plane needs beside it."""
