@@ -6,6 +6,7 @@ CloudtrainError (5: a fault of ours)
 ├── MissingError  (3: something is missing here: a package, a credential, a tool, disk space)
 │   └── UnreachableError (3: no answer from the cloud)
 └── RefusedError  (4: the cloud refused: quota, capacity, permission)
+    └── NotFoundError (4: it has no such thing; where a user named it, 2)
 
 Every message says what and where; ``hint`` says what to do next. The command line prints both and exits with
 ``exit_code``; 130 (interrupted) and 143 (preempted) are results of a run, not errors.
@@ -60,6 +61,10 @@ class RefusedError(CloudtrainError):
     def __init__(self, message: str, *, hint: str | None = None, cause: str = "") -> None:
         super().__init__(message, hint=hint)
         self.cause = cause
+
+
+class NotFoundError(RefusedError):
+    """The cloud has no such job, file or place."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -34,7 +34,7 @@ def display_for(ranks: Collection[int] | None, *, live: bool | None = None, quie
 def follow(run: Run, *, ranks: Collection[int] | None, quiet: bool, as_json: bool) -> NoReturn:
     """Show a run that was just started until its end, and end this command as the run did."""
     display = display_for(ranks, quiet=quiet, as_json=as_json)
-    display.begin(_info(run))
+    display.begin(info_of(run))
     status = to_the_end(run, display, run.run_id)
     show_end(run, status, display, run.run_id)
     if as_json:
@@ -113,13 +113,15 @@ def _leaving() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _info(run: Run) -> RunInfo:
-    """What the ledger knows of it."""
+def info_of(run: Run) -> RunInfo:
+    """What the ledger knows of it; 0 nodes, or processes, where it does not know."""
     from cloudtrain.record.observer import RunInfo
     from cloudtrain.runs.ledger import Ledger
 
-    with Ledger.open() as ledger:
-        entry, plan = ledger.entry(run.run_id), ledger.plan(run.run_id)
+    entry, plan = None, None
+    if Ledger.exists():
+        with Ledger.open() as ledger:
+            entry, plan = ledger.entry(run.run_id), ledger.plan(run.run_id)
     processes = (plan or {}).get("processes")
     return RunInfo(
         run_id=run.run_id,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cloudtrain.cli.types import Numbers, Since, json_option, run_argument
+from cloudtrain.errors import SpecError
 
 if TYPE_CHECKING:
     from cloudtrain.display.lines import LinesDisplay
@@ -48,6 +49,8 @@ def command(
     from cloudtrain.runs.addressing import find_run
 
     found = find_run(run)
+    if ranks is not None or nodes is not None:
+        _refuse_beyond(found, ranks or frozenset(), nodes or frozenset())
     display = LinesDisplay(sys.stderr if as_json else sys.stdout, ranks, nodes)
     if since is not None and found.provider in _WITHOUT_TIMES:
         display.note(f"--since: {_WITHOUT_TIMES[found.provider]} not keep when a line was printed; all are shown")
@@ -59,6 +62,18 @@ def command(
         for line in found.logs(since=since):
             display.line(line.node, line.rank, line.text)
         display.close()
+
+
+def _refuse_beyond(found: Run, ranks: frozenset[int], nodes: frozenset[int]) -> None:
+    """Ranks and nodes that the run has not got would be waited for in vain. Of a run that was not begun here nobody
+    knows how many there are."""
+    from cloudtrain.cli.following import info_of
+
+    info = info_of(found)
+    for what, asked, count in (("rank", ranks, info.ranks), ("node", nodes, info.nodes)):
+        beyond = ", ".join(str(number) for number in sorted(asked) if number >= count)
+        if count and beyond:
+            raise SpecError(f"--{what}: run {found.run_id} has no {what} {beyond}; the {what}s are 0 to {count - 1}")
 
 
 def _follow(found: Run, display: LinesDisplay, name: str, since: float | None, as_json: bool) -> None:

@@ -149,7 +149,7 @@ class Client(Protocol):
         """The attempt, if it has been created before, by whomever. RefusedError if another job has its name."""
 
     def describe(self, native_id: str) -> Description:
-        """How the job stands. RefusedError if there is no such job."""
+        """How the job stands. NotFoundError, a RefusedError, if there is no such job."""
 
     def stop(self, native_id: str) -> None:
         """Ask for the end. Does not wait; asking for what is over or ending already is no error."""
@@ -168,7 +168,7 @@ class Client(Protocol):
 
     def native_id(self, text: str) -> str:
         """The id that a user means by ``sagemaker:TEXT``: a job's name, its number, its ARN, its resource name.
-        SpecError if it can be none."""
+        SpecError if it can be none; NotFoundError where it is asked and no job is called so."""
 
 
 PROMISED = ("poll_seconds", "settle_seconds", *(name for name in vars(Client) if not name.startswith("_")))

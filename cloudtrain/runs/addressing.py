@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cloudtrain.errors import SpecError, did_you_mean
+from cloudtrain.errors import NotFoundError, SpecError, did_you_mean
 from cloudtrain.providers import registry
 from cloudtrain.runs.ledger import Entry, Ledger
 from cloudtrain.runs.listing import newest, only_here
@@ -13,6 +13,7 @@ from cloudtrain.spec.problems import shown
 
 LATEST = "latest"
 _SHOWN = 5
+_LOOKED_FOR = 200
 _MOST_COMPARED = 1000
 
 
@@ -41,7 +42,17 @@ def _by_native(provider: str, name: str, folder: Path) -> Run:
     from cloudtrain.providers.account import account_of
 
     account = account_of(provider, folder)
-    return Run(provider, registry.connect(provider, account).native_id(name), account)
+    client = registry.connect(provider, account)
+    try:
+        native_id = client.native_id(name)
+        seen = client.describe(native_id)
+    except NotFoundError as error:
+        asked = ", ".join(f"{key} {value}" for key, value in account.items())
+        raise SpecError(
+            f"there is no run {shown(name)} on {provider}",
+            hint=f"asked for in {asked}; it may be elsewhere, or deleted. cloudtrain runs lists what is known here",
+        ) from error
+    return Run(provider, native_id, account, run_id=seen.run_id or native_id)
 
 
 def _entry_by_native(provider: str, name: str) -> Entry | None:
@@ -63,7 +74,7 @@ def _in_ledger(text: str) -> Run | None:
         return None
     with Ledger.open() as ledger:
         exact = ledger.entry(text)
-        found = [exact] if exact else ledger.beginning_with(text)
+        found = [exact] if exact else ledger.beginning_with(text, _LOOKED_FOR)
         if not found and (native := _as_native(ledger, text)):
             found = [native]
     if len(found) > 1:
@@ -95,7 +106,11 @@ def _in_project(text: str, folder: Path) -> Run:
 
 def _not_one(text: str, found: list[Entry]) -> SpecError:
     names = ", ".join(entry.run_id for entry in found[:_SHOWN])
-    return SpecError(f"{shown(text)} is the beginning of more than one run: {names}")
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    more += " or so" if len(found) >= _LOOKED_FOR else ""
+    return SpecError(
+        f"{shown(text)} is the beginning of more than one run: {names}{more}", hint="cloudtrain runs lists them"
+    )
 
 
 def _created(entry: Entry) -> Run:

@@ -36,7 +36,10 @@ def download(
     wanted = _known(kinds)
     found = [artefact for artefact in run.artefacts() if _is_wanted(artefact.kind, wanted)]
     if not found:
-        raise SpecError(f"run {run.run_id} has left no {' or '.join(sorted(wanted))}")
+        what = f"no {' or '.join(sorted(wanted))}" if kinds else "nothing: no model, output, metrics or outputs"
+        raise SpecError(
+            f"run {run.run_id} has left {what}", hint=f"cloudtrain status {run.run_id} says how far it has come"
+        )
     fresh = folder / f".cloudtrain-{secrets.token_hex(8)}"
     try:
         if not force:

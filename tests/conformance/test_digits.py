@@ -85,6 +85,16 @@ def test_the_log_can_be_read_again(ended: Ended, backend: Backend) -> None:
     assert sorted(logs.out.splitlines()) == sorted(told)
 
 
+def test_ranks_and_nodes_that_there_are_not(ended: Ended, backend: Backend) -> None:
+    for option, said in (
+        ("--rank", "has no rank 9; the ranks are 0 to 3"),
+        ("--node", "no node 9; the nodes are 0 to 1"),
+    ):
+        done = backend.cloudtrain("logs", ended.told["run_id"], option, "9", cwd=ended.project)
+        assert (done.code, done.out) == (2, "")
+        assert said in done.err
+
+
 def test_what_was_received_is_what_render_shows(ended: Ended, backend: Backend) -> None:
     """Azure ML's form is turned into the wire's by the vendor's client, and back by the emulator."""
     if backend.provider == "local":

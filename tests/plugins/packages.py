@@ -37,7 +37,8 @@ def package(site: Path, provider: str, source: str, *, name: str = "bad-cloud", 
 
 def environment(site: Path, **further: str) -> dict[str, str]:
     """Of a shell in which the packages of ``site`` are installed."""
-    return {**os.environ, "PYTHONPATH": str(site), **further}
+    paths = os.pathsep.join(path for path in (str(site), os.environ.get("PYTHONPATH", "")) if path)
+    return {**os.environ, "PYTHONPATH": paths, **further}
 
 
 class ToyCloud:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.errors import MissingError, RefusedError, SpecError
+from cloudtrain.errors import MissingError, NotFoundError, RefusedError, SpecError
 from cloudtrain.providers.azureml.folders import FOLDERS, OURS
 from cloudtrain.providers.azureml.form import LONGEST_NAME
 from cloudtrain.providers.port import Artefact, Cursor, Description, LogPage, Progress, Uploaded, silent
@@ -214,7 +214,7 @@ class AzureMLClient:
     def _job(self, name: str) -> Mapping[str, Any]:
         job: Mapping[str, Any] | None = self._workspace.job(name)
         if job is None:
-            raise RefusedError(f"there is no job {shown(name)} in workspace {self._workspace.name}", cause="invalid")
+            raise NotFoundError(f"there is no job {shown(name)} in workspace {self._workspace.name}", cause="invalid")
         return job
 
     def _details(self, job: Mapping[str, Any]) -> Mapping[str, Any]:

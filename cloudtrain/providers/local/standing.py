@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cloudtrain.errors import RefusedError, SpecError
+from cloudtrain.errors import NotFoundError, SpecError
 from cloudtrain.providers.port import Cause, Description
 from cloudtrain.record.folder import RunFolder, read_json
 from cloudtrain.record.state import State
@@ -55,12 +55,12 @@ def _is_alive(pid: object) -> bool:
 
 
 def describe(path: Path) -> Description:
-    """The run in a folder. Raises RefusedError if there is none."""
+    """The run in a folder. Raises NotFoundError if there is none."""
     folder = RunFolder(path)
     try:
         state, data = state_of(folder)
     except SpecError as error:
-        raise RefusedError(f"there is no run in {path}", hint=error.message) from error
+        raise NotFoundError(f"there is no run in {path}", hint=error.message) from error
     reason = _text(data.get("reason"))
     return Description(
         provider="local",

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from cloudtrain.errors import RefusedError
+from cloudtrain.errors import NotFoundError, RefusedError
 
 if TYPE_CHECKING:
     from cloudtrain.providers.port import Cause
 
 
-class NotThere(RefusedError):
+class NotThere(NotFoundError):
     """There is no such job, group of logs, or object."""
 
 

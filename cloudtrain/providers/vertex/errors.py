@@ -10,7 +10,7 @@ import json
 import re
 from types import TracebackType
 
-from cloudtrain.errors import CloudtrainError, MissingError, RefusedError, UnreachableError
+from cloudtrain.errors import CloudtrainError, MissingError, NotFoundError, RefusedError, UnreachableError
 from cloudtrain.providers.port import Cause
 from cloudtrain.providers.vertex.calls import CAPACITY, QUOTA, TOO_MANY, UNAUTHENTICATED, is_temporary, status
 from cloudtrain.providers.vertex.endpoints import LOG_IN
@@ -19,7 +19,7 @@ from cloudtrain.wording import one_line
 _FOUND = re.compile(r"\s*\b[0-9]+\.\s*Field:\s*")
 _URL = re.compile(r"^(?:GET|POST|PUT|PATCH|DELETE|HEAD) \S+: ")
 
-_INVALID, _FORBIDDEN = 400, 403
+_INVALID, _FORBIDDEN, _NOT_FOUND = 400, 403, 404
 _LONGEST = 2000
 
 
@@ -94,7 +94,8 @@ def _refused(code: int, text: str, what: str) -> CloudtrainError:
     if code == UNAUTHENTICATED:
         return MissingError(f"{what} does not take these credentials: {text}", hint=LOG_IN)
     cause, hint = _why(code, text)
-    return RefusedError(f"{what} refuses: {text}", hint=hint, cause=cause)
+    kind = NotFoundError if code == _NOT_FOUND else RefusedError
+    return kind(f"{what} refuses: {text}", hint=hint, cause=cause)
 
 
 def _why(code: int, text: str) -> tuple[Cause, str | None]:

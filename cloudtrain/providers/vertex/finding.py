@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from cloudtrain.errors import RefusedError, SpecError
+from cloudtrain.errors import NotFoundError, RefusedError, SpecError
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.nodes import FINGERPRINT
 from cloudtrain.providers.reading import text
@@ -47,7 +47,7 @@ def made_by(jobs: Jobs, request: Request) -> Job | None:
 def native_id(given: str, jobs: Jobs, parent: str) -> str:
     """The resource name of the job that ``given`` is the number, the resource name or the display name of.
 
-    Raises SpecError if it can be none, or no job is called so.
+    Raises SpecError if it can be none, NotFoundError if no job is called so.
     """
     if _NUMBER.fullmatch(given):
         return f"{parent}/customJobs/{given}"
@@ -64,7 +64,7 @@ def native_id(given: str, jobs: Jobs, parent: str) -> str:
         )
     found = list(jobs.list(f'display_name="{_quoted(given)}"'))
     if not found:
-        raise SpecError(f"there is no custom job {shown(given)} in {parent}")
+        raise NotFoundError(f"there is no custom job {shown(given)} in {parent}")
     return text(_likeliest(found), "name")
 
 

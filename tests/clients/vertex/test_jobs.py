@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cloudtrain.errors import MissingError, RefusedError, SpecError
+from cloudtrain.errors import MissingError, NotFoundError, RefusedError, SpecError
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.port import Client
 from cloudtrain.record.state import State
@@ -276,7 +276,7 @@ def test_what_is_no_name_of_a_job(name: str, rest: None, service: Service, conne
 
 
 def test_names_of_no_job(rest: None, service: Service, connect: Connect) -> None:
-    with pytest.raises(SpecError, match="there is no custom job 'nobody' in projects/my-project"):
+    with pytest.raises(NotFoundError, match="there is no custom job 'nobody' in projects/my-project"):
         connect().native_id("nobody")
     with pytest.raises(SpecError, match="is not in europe-west4"):
         connect().native_id("projects/1/locations/us-central1/customJobs/7")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cloudtrain.errors import MissingError, RefusedError, SpecError
+from cloudtrain.errors import MissingError, NotFoundError, RefusedError, SpecError
 from cloudtrain.providers.landing import landing
 from cloudtrain.providers.localdata import objects
 from cloudtrain.providers.nodes import FINGERPRINT
@@ -139,7 +139,7 @@ class Toy:
     def _read(self, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
         folder = self._jobs / name
         if not (folder / "job.json").is_file():
-            raise RefusedError(f"there is no job {name} in {self._jobs}")
+            raise NotFoundError(f"there is no job {name} in {self._jobs}")
         going_on = _is_held(folder / "lock")
         status = json.loads((folder / "status.json").read_text())
         if not going_on and not _STATES[status["state"]].is_final:
