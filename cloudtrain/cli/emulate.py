@@ -71,7 +71,6 @@ def command(providers: tuple[str, ...], cmd: tuple[str, ...], **options: Any) ->
     3 something is missing here.
     """  # fmt: skip
     _look_for(cmd)
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")  # else gRPC prints a line for every process we start
     from cloudtrain.emulator import Emulator
 
     with _signals() as signals, Emulator(providers or None, **options) as emulator:

@@ -159,6 +159,35 @@ def test_the_fixture_for_tests_of_ones_own(tmp_path: Path, temporary: Path) -> N
     assert "3 passed" in result.stdout
 
 
+BY_GRPC = """
+import os, subprocess, pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.aiplatform_v1 import JobServiceClient
+
+@pytest.mark.cloudtrain_emulator(["vertex"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_it(cloudtrain_emulator, number):
+    options = {"api_endpoint": os.environ["CLOUDTRAIN_ENDPOINT_VERTEX_GRPC"]}
+    client = JobServiceClient(credentials=AnonymousCredentials(), client_options=options)
+    assert client.transport.kind == "grpc"
+    assert list(client.list_custom_jobs(parent="projects/p/locations/us-central1")) == []
+    subprocess.run(["true"], check=True, preexec_fn=lambda: None)  # a fork, of a process with threads of gRPC's
+    assert "GRPC_ENABLE_FORK_SUPPORT" not in os.environ
+"""
+
+
+def test_one_after_the_other_by_grpc_in_one_process(tmp_path: Path) -> None:
+    """gRPC reads once whom to trust, and prints a line at every fork if it is let."""
+    (tmp_path / "test_mine.py").write_text(BY_GRPC)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GRPC_")}
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-s", str(tmp_path)], check=False, env=env, cwd=tmp_path,
+        capture_output=True, text=True, timeout=LIMIT_SECONDS,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "fork" not in result.stdout + result.stderr
+
+
 def test_who_does_not_use_the_fixture_does_not_pay_for_it() -> None:
     """pytest loads its module wherever cloudtrain is installed."""
     program = (
