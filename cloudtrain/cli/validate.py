@@ -10,6 +10,8 @@ from cloudtrain.cli.settings_option import refuse_nobodys, settings_option
 from cloudtrain.errors import SpecError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cloudtrain.bundle import Bundle
     from cloudtrain.job import Job
     from cloudtrain.spec.problems import Problem
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 def command(
     ctx: click.Context, files: tuple[str, ...], providers: tuple[str, ...], settings: dict[str, str], as_json: bool
 ) -> None:
-    """Check job files, and that the files they name are there. Every problem has its line and column.
+    """Check job files, and that the code they name is there. Every problem has its line and column; data that are not
+    here are a remark, since they may be elsewhere.
 
     With --provider the native request is made and held against the service's own schema and rules, without an account
     or network: what the service would refuse is found here.
@@ -71,8 +74,17 @@ def _checked(file: str, providers: tuple[str, ...], settings: dict[str, str]) ->
         job = Job.load(file)
     except JobFileError as error:
         return _Report(file, None, error.problems)
-    report = _Report(file, job, job.check_files(), providers=providers)
+    report = _Report(file, job, job.check_files(), tuple(_absent_data(job)), providers)
     return _checked_for_clouds(report, job, settings) if providers and not report.problems else report
+
+
+def _absent_data(job: Job) -> Iterator[str]:
+    from cloudtrain.spec.fields import is_local
+
+    for name, channel in job.data.items():
+        uri = channel.uri_for("local")
+        if uri is not None and is_local(uri) and not (place := job.folder / uri.removeprefix("file://")).exists():
+            yield f"data.{name}: {place} is not there, which a run here needs (or --data {name}=PATH)"
 
 
 def _checked_for_clouds(report: _Report, job: Job, settings: dict[str, str]) -> _Report:

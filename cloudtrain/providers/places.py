@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from cloudtrain import plugins
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import at_value
-from cloudtrain.spec.fields import for_provider
+from cloudtrain.spec.fields import for_provider, is_local
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -87,9 +87,16 @@ def unusable_places(job: Job, provider: Provider, example: str, flaw_of: FlawOf)
     for path, given, written in named:
         uri = for_provider(given, provider)
         if uri is None and not written:
-            yield path, f"names no place for {provider}; give {'.'.join(path)}.{provider}, such as {example}"
+            yield path, _homeless(path, given, provider, example)
         elif uri is not None and (flaw := flaw_of(uri, written) or _odd(uri)):
             yield at_value(path, given, provider), flaw
+
+
+def _homeless(path: tuple[str, ...], given: PerProvider[str], provider: Provider, example: str) -> str:
+    """Of a channel; one that lies on this machine has been given a place before (``localdata``)."""
+    local = given.get("local") if isinstance(given, Mapping) else None
+    hint = f"; or put the data at {shown(local)} here, to be sent with the job" if local and is_local(local) else ""
+    return f"names no place for {provider}; give {'.'.join(path)}.{provider}, such as {example}{hint}"
 
 
 _CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"

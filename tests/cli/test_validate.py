@@ -73,6 +73,27 @@ def test_what_is_no_name_of_a_file_is_told_once(tmp_path: Path, text: str) -> No
     assert done.stderr.count("entry:") == text.count("entry: [") + text.count("entry: .."), done.stderr
 
 
+def test_data_that_are_not_here_are_a_remark_and_a_problem_where_they_would_have_to_be_sent(tmp_path: Path) -> None:
+    uris = "{train: {uri: {local: data}}, test: {uri: {local: test, sagemaker: s3://mine/test/}}}"
+    project(tmp_path, GOOD + f"data: {uris}\n")
+    done = cloudtrain("validate", "job.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "job.yaml: valid: digits runs train.py on 2 nodes x 4 processes\n")
+    notes = [
+        f"job.yaml: note: data.{name}: {tmp_path / place} is not there, which a run here needs (or --data {name}=PATH)"
+        for name, place in (("train", "data"), ("test", "test"))
+    ]
+    assert done.stderr.splitlines() == notes
+    done = cloudtrain("validate", "job.yaml", "--provider", "sagemaker", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0].endswith(
+        "data.train.uri: names no place for sagemaker; give data.train.uri.sagemaker, such as s3://bucket/folder/; "
+        "or put the data at 'data' here, to be sent with the job"
+    )
+    (tmp_path / "data").mkdir()
+    done = cloudtrain("validate", "job.yaml", "--provider", "sagemaker", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_json_is_all_there_is_on_stdout(tmp_path: Path) -> None:
     file = project(tmp_path, BAD)
     done = cloudtrain("validate", "--json", file)
