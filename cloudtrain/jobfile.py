@@ -28,6 +28,11 @@ def load(path: Path) -> Job:
             content = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
         raise JobFileError([Problem(str(path), 1, 1, "", _unreadable(path, error))]) from None
+    if path.suffix == ".py":
+        names_it = (
+            f"JOB is a job file, which names it:  entry: {path.name}  (cloudtrain init --template script shows one)"
+        )
+        raise JobFileError([Problem(str(path), 1, 1, "", f"this is a script; {names_it}")])
     return _parsed(content, path, read_there=True)
 
 

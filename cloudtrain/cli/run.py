@@ -105,7 +105,7 @@ def command(
             loaded = Job.load(job)
             display = display_for(ranks, live=live, quiet=quiet, as_json=as_json)
         except BaseException:
-            host.discard()
+            host.close()
             raise
         report = run_local(loaded, chosen, display, host=host, on_start=stopper.follow)
     if as_json:

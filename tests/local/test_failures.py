@@ -273,3 +273,29 @@ def test_a_failure_ends_all_nodes_whatever_the_grace(project: Project) -> None:
     project.job(FAILING.format(what="raise ValueError"))
     report = project.run("--isolation", "none", "--grace", "1h").report
     assert report["ended"] - report["root"]["time"] < 10  # seconds; the bound that is promised
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--data=train=/tmp", "--data train: the job has no such channel; it has none"),
+        ("--resume=nope", "there is no run 'nope'"),
+        ("--device=gpu", "--device gpu: 1 x 1 processes need as many GPUs, this machine shows 0"),
+        ("--nodes=3000", "3000 is not in the range"),
+    ],
+)
+def test_what_is_wrong_is_told_before_torch_is_there(project: Project, option: str, said: str) -> None:
+    project.write("slow/torch/__init__.py", "import time; time.sleep(1000)\n")
+    project.job(nodes=1, processes=1)
+    path = os.pathsep.join([str(project.folder / "slow"), os.environ.get("PYTHONPATH", "")])
+    result = project.run(option, env={"PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""})
+    assert result.code == 2
+    assert said in result.err
+    assert not (project.folder / ".cloudtrain").exists()
+
+
+def test_a_script_is_no_job_file(project: Project) -> None:
+    project.job()
+    result = project.run(job="train.py")
+    assert result.code == 2
+    assert "train.py:1:1: this is a script; JOB is a job file, which names it:  entry: train.py" in result.err

@@ -89,6 +89,7 @@ class HostProcess:
         os.set_blocking(self._process.stdout.fileno(), False)
         self._selector.register(self._listener, selectors.EVENT_READ, None)
         self._selector.register(self._process.stdout, selectors.EVENT_READ, _Lines(self._process.stdout.fileno()))
+        self._given = False
         self.ended = False
         """The host process has closed its output: no node is left."""
 
@@ -113,6 +114,7 @@ class HostProcess:
         killed at once. ``relayed``: ports of loopback of which sockets that listen in the nodes' own networks are sent
         to the socket ``relay`` of ``folder``.
         """
+        self._given = True
         self._say(
             kind="run",
             nodes=nodes,
@@ -173,8 +175,13 @@ class HostProcess:
         return self.ended and len(self._selector.get_map()) == 1
 
     def close(self) -> None:
-        """End the host process and remove its folder. Nodes that still run are stopped by it first."""
+        """End the host process and remove its folder. Nodes that still run are stopped by it first.
+
+        One that has not been given anything is killed: it would end only when it has loaded torch.
+        """
         assert self._process.stdin and self._process.stdout
+        if not self._given:
+            self._process.send_signal(signal.SIGKILL)
         try:
             self._process.stdin.close()
         except BrokenPipeError:
@@ -187,11 +194,6 @@ class HostProcess:
         self._process.stdout.close()
         self._selector.close()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def discard(self) -> None:
-        """End a host process that has not been given anything."""
-        self._process.send_signal(signal.SIGKILL)
-        self.close()
 
     def _accept(self) -> None:
         try:

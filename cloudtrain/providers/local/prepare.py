@@ -12,9 +12,10 @@ from pathlib import Path
 from cloudtrain.bundle import Bundle, bytes_text
 from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.job import Job
+from cloudtrain.providers.local.devices import visible_gpus
 from cloudtrain.providers.local.links import lay_share, objects_of, too_few
 from cloudtrain.providers.local.options import LocalOptions
-from cloudtrain.providers.local.translate import check, data_folder
+from cloudtrain.providers.local.translate import Machine, check, data_folder, shared_gpus
 from cloudtrain.providers.shipping import bundle_of
 from cloudtrain.record.folder import RunFolder
 from cloudtrain.spec.fields import is_local
@@ -29,6 +30,7 @@ class Ready:
     """Variable -> value; never written down."""
     earlier: RunFolder | None
     """The run to continue from."""
+    machine: Machine
 
     @classmethod
     def of(cls, job: Job, options: LocalOptions, bundle: Bundle | None = None) -> Ready:
@@ -38,7 +40,13 @@ class Ready:
         bundle = bundle or bundle_of(job)
         secrets = check_here(job, options)
         earlier = _earlier(job, options.resume) if options.resume else None
-        return cls(bundle, secrets, earlier)
+        machine = Machine(len(_affinity()), tuple(visible_gpus(os.environ)))
+        shared_gpus(job, options, machine)
+        return cls(bundle, secrets, earlier, machine)
+
+
+def _affinity() -> set[int]:
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
 def check_here(job: Job, options: LocalOptions) -> dict[str, str]:

@@ -23,7 +23,6 @@ from cloudtrain.bundle import stage
 from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers.local.client import HostProcess, host_for
-from cloudtrain.providers.local.devices import visible_gpus
 from cloudtrain.providers.local.follow import Follower
 from cloudtrain.providers.local.keeping import close_state, keep, record
 from cloudtrain.providers.local.options import LocalOptions
@@ -34,7 +33,7 @@ from cloudtrain.providers.local.prepare import (
     share_out_objects,
     worth_preloading,
 )
-from cloudtrain.providers.local.translate import LocalRequest, Machine, needs_fresh_interpreter, translate
+from cloudtrain.providers.local.translate import LocalRequest, needs_fresh_interpreter, translate
 from cloudtrain.record import report
 from cloudtrain.record.folder import RunFolder, cannot_write, new_run_id, write_json
 from cloudtrain.record.observer import Observer, RunInfo
@@ -74,7 +73,7 @@ def run_local(
         ready = Ready.of(job, options, place.bundle if place else None)
         fresh = needs_fresh_interpreter(job)
         if fresh:
-            host.discard()
+            host.close()
             host = host_for(options, fresh)
         run_id = place.folder.run_id if place else new_run_id(job.name)
         rehearsal = _rehearse(job, options, ready, run_id) if options.as_ else None
@@ -190,7 +189,7 @@ def _request(
         options,
         folder=folder,
         temporary=host.folder,
-        machine=Machine(len(_affinity()), tuple(visible_gpus(os.environ))),
+        machine=ready.machine,
         checkpoints=checkpoint_folder(job, folder, ready.earlier),
         token=secrets.token_hex(16),
         rehearsal=rehearsal,
@@ -257,7 +256,3 @@ def _writable(folder: RunFolder) -> Iterator[None]:
         yield
     except OSError as error:
         raise cannot_write(error, Path(error.filename) if isinstance(error.filename, str) else folder.path) from error
-
-
-def _affinity() -> set[int]:
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))

@@ -90,7 +90,7 @@ def translate(
     data = {name: data_folder(job, name, options.data) for name in job.data}
     outputs = {name: _output_folder(job, name, folder) for name in job.outputs}
     places = Places(folder, data, outputs, checkpoints)
-    gpus = _gpus(options, machine, nodes, processes)
+    gpus = shared_gpus(job, options, machine)
     cores, device = max(1, machine.cores // nodes), "gpu" if gpus else "cpu"
     return LocalRequest(
         spec=rehearsal.spec(options) if rehearsal else _spec(job, options, folder, processes),
@@ -179,11 +179,13 @@ def _spec(job: Job, options: LocalOptions, folder: RunFolder, processes: int) ->
     }
 
 
-def _gpus(options: LocalOptions, machine: Machine, nodes: int, processes: int) -> list[str] | None:
+def shared_gpus(job: Job, options: LocalOptions, machine: Machine) -> list[str] | None:
+    """Those of each node; None: it trains on CPU. Raises SpecError for --device gpu where there are too few."""
     from cloudtrain.providers.local.devices import share_out
 
     if options.device == "cpu":
         return None
+    nodes, processes = options.nodes or job.resources.nodes, options.processes or job.processes
     shared = share_out(list(machine.gpus), nodes, processes)
     if options.device == "gpu" and shared is None:
         raise SpecError(
