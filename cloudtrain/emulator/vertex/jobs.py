@@ -67,6 +67,7 @@ class Job:
         self._times: dict[str, int] = {"createTime": time.time_ns()}
         self._error: dict[str, object] = {}
         self._answers_while_running = 0
+        self._is_watched = self._is_seen = False
         self.enter(QUEUED)
 
     @property
@@ -74,13 +75,18 @@ class Job:
         """By name, as it is."""
         return self._state
 
+    @property
+    def was_seen(self) -> bool:
+        """Whether those who watch it, if there are any, have seen that it came into the state that it is in."""
+        return self._is_seen or not self._is_watched
+
     def enter(self, state: str) -> bool:
         """Whether the job is in that state now: one that is being cancelled, or is over, is not taken out of it."""
         with self._lock:
             if self._state in FINAL or (self._state == CANCELLING and state not in FINAL):
                 return False
             now = self._times["updateTime"] = time.time_ns()
-            self._state = state
+            self._state, self._is_seen = state, False
             if state == RUNNING:
                 self._times.setdefault("startTime", now)
                 self.ran_since = self.ran_since or time.monotonic()
@@ -103,6 +109,8 @@ class Job:
     def resource(self, *, polled: bool = False) -> dict[str, Any]:
         """The CustomJob as JSON, enums by name. ``polled``: count it as one look at how the job stands."""
         with self._lock:
+            if polled:
+                self._is_watched = self._is_seen = True
             found = {"name": self.name, **copy.deepcopy(self.native), "state": self._shown_state(polled)}
             found |= {name: rfc3339(moment) for name, moment in self._times.items()}
             if self._error and time.time_ns() >= self._times["endTime"] + self._error_delay * 1e9:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import shutil
 import sys
 import threading
+import time
 import traceback
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ from cloudtrain.providers.reading import text
 # Seconds that the service takes, by transcripts of real jobs (2026): about 3 minutes to the first line of the
 # container, one from its last to the end of the job.
 _QUEUED, _PROVISIONING, _TEARDOWN = 10.0, 150.0, 60.0
+_SEEN_SECONDS, _LOOK_SECONDS = 10.0, 0.05
+"""Real ones, that a job waits at most until who watches it has seen that it is being restarted."""
 ERROR_DELAY = 60.0
 """From the end of a job until its ``error`` is set (Google's page on how the service handles errors)."""
 
@@ -99,7 +102,14 @@ class Life:
         """Whether somebody wants the end instead."""
         if self._job.enter(PENDING):
             self._say(wording.PREPARING)
-        return self._wait(_PROVISIONING)
+        return self._wait(_PROVISIONING) or (self._job.ran_since is not None and self._wait_to_be_seen())
+
+    def _wait_to_be_seen(self) -> bool:
+        """On the service machines take minutes: whoever watches sees that a job waits for them again. So here, too."""
+        until = time.monotonic() + _SEEN_SECONDS
+        while not self._job.was_seen and time.monotonic() < until:
+            self._job.cancelled.wait(_LOOK_SECONDS)
+        return self._job.cancelled.is_set()
 
     def _start(self, number: int) -> Fate | Ending:
         """Run all containers once."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.emulator.vertex.clients import PARENT, until
-from tests.emulator.vertex.conftest import Opened
+from tests.emulator.vertex.conftest import Opened, opened
 from tests.emulator.vertex.requests import custom_job
 from tests.emulator.vertex.scripts import play, text
 
@@ -56,6 +59,20 @@ def test_a_preempted_job_is_started_again(faulty: Faulty, fault: str, saved: lis
     job = play(vertex.clients, "spot", _SAVES, strategy="SPOT")
     assert vertex.clients.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
     assert vertex.clients.lines(job.name, "workerpool0-0") == ["start 1", *saved, "start 2"]
+
+
+def test_who_watches_sees_that_a_job_waits_for_machines_again(tmp_path: Path) -> None:
+    """However little time that takes here, and however rarely they look."""
+    with opened(tmp_path / "fast", "jobs: [{fault: preempt-without-notice, at: 2.5s}]", speed=1e6) as vertex:
+        job = play(vertex.clients, "again", "if start() == 1: until('never')")
+        vertex.clients.until(job.name, lambda found: found.state.name == "JOB_STATE_RUNNING")
+
+        def looked_at_rarely() -> Any:
+            time.sleep(2.0)
+            return vertex.clients.jobs.get_custom_job(name=job.name)
+
+        until(looked_at_rarely, lambda found: found.state.name == "JOB_STATE_PENDING")
+        assert vertex.clients.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
 
 
 def test_a_preempted_job_without_retries(faulty: Faulty) -> None:
