@@ -156,6 +156,8 @@ class Nodes:
             elif kind == "isolation":
                 self._isolated = event["isolation"] == "netns"
                 self._problem = event["reason"] if event["isolation"] is None else ""
+            elif kind == "torch":
+                self._problem = f"torch cannot be loaded: {event['problem']}"
             elif kind == "fault":
                 self._problem = event["message"].strip().rpartition("\n")[2]
         if self._host.ended:

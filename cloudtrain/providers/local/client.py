@@ -22,6 +22,8 @@ from cloudtrain.errors import MissingError
 from cloudtrain.providers.local.options import LocalOptions
 
 Event = dict[str, Any]
+_TORCH_SECONDS = 120.0
+"""For torch to be loaded by a fresh interpreter, on a machine that has much to do."""
 
 
 class Container(NamedTuple):
@@ -288,3 +290,32 @@ def require_torch() -> None:
         )
     if sys.platform == "win32":
         raise MissingError("`run` needs Linux or macOS", hint="use WSL; all other commands work on Windows")
+
+
+def broken_torch() -> str:
+    """What keeps a fresh interpreter from loading torch; "" if nothing does."""
+    load = (
+        "import sys; getattr(sys.flags, 'safe_path', False) or sys.path.pop(0); import torch.distributed.launcher.api"
+    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", load],
+            env=host_environment({}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_TORCH_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):  # this machine is too busy to say
+        return ""
+    said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    return "" if done.returncode == 0 else said or f"Python ends with status {done.returncode}"
+
+
+def torch_is_broken(problem: str) -> MissingError:
+    """What to raise where torch is there and cannot be loaded."""
+    return MissingError(
+        f"torch cannot be loaded by {sys.executable}: {problem}",
+        hint="`python -c 'import torch'` shows all of it; pip install --force-reinstall torch, or use another Python",
+    )

@@ -27,6 +27,8 @@ class Follower:
         self.statuses: dict[int, int] = {}
         self.pids: dict[int, int] = {}
         self.fault: str | None = None
+        self.torch_problem: str | None = None
+        """What keeps torch from being loaded; then nothing has been started."""
         self.isolation: str | None = None
         self.isolation_problem: str | None = None
         self.stopped_by: str | None = None
@@ -72,7 +74,7 @@ class Follower:
                 self._read_metrics()
             self._observer.tick()
         self._read_metrics()
-        refused = self.isolation is None and self.isolation_problem is not None
+        refused = self.torch_problem is not None or (self.isolation is None and self.isolation_problem is not None)
         if self.fault is None and not refused and len(self.statuses) < self._nodes:
             self.fault = f"the host process ended before its nodes did, with status {self._host.status()}"
 
@@ -96,6 +98,8 @@ class Follower:
                 self._observer.note("each node has its own network, without internet; --isolation none shares this one")
             elif self.isolation and self.isolation_problem:
                 self._observer.note(f"isolation none, all nodes on this machine's network: {self.isolation_problem}")
+        elif kind == "torch":
+            self.torch_problem = event["problem"]
         elif kind == "fault":
             self.fault = event["message"]
 

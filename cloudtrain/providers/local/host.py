@@ -4,8 +4,9 @@ It loads torch once and forks every node from that (``fork``), or starts a fresh
 (``agents``). It is started before the job file is read, so that loading torch costs the user no time of its own.
 
 Speaks JSON lines: hears ``run`` (what to start), ``stop`` and ``kill`` on standard input, says ``isolation``,
-``started``, ``ended`` and ``fault`` on standard output. When standard input ends, whoever started the run is gone, and
-the nodes are stopped: a run never outlives its command. Imports nothing of cloudtrain but its neighbours.
+``started``, ``ended``, ``torch`` (it cannot be loaded) and ``fault`` on standard output. When standard input ends,
+whoever started the run is gone, and the nodes are stopped: a run never outlives its command. Imports nothing of
+cloudtrain but its neighbours.
 """
 
 from __future__ import annotations
@@ -81,10 +82,12 @@ class _Host:
         isolated, reason = self._enter()
         reader = threading.Thread(target=self._await_plan, args=(isolated,))
         reader.start()
-        if self._engine == "fork":
-            load_torch()
+        broken = load_torch() if self._engine == "fork" else ""
         reader.join()
         if self._plan is None:
+            return
+        if broken:
+            self.say("torch", problem=broken)
             return
         if self._engine == "fork":
             for module in self._plan["preload"]:
@@ -226,11 +229,17 @@ class _Host:
                 processes.send(pid, sig)
 
 
-def load_torch() -> None:
-    """And the launcher, as far as nodes that are forked from this process need them."""
-    import torch.distributed.launcher.api  # noqa: F401 - the costly part
+def load_torch() -> str:
+    """And the launcher, as far as nodes that are forked from this process need them. Returns what keeps torch from
+    being loaded, which is no fault of ours: another CUDA, a library that is not there, half an installation."""
+    try:
+        import torch.distributed.launcher.api  # noqa: F401 - the costly part
+    except Exception as error:  # noqa: BLE001 - whatever it is: packages raise anything when they are imported
+        return f"{type(error).__name__}: {error}"
 
     import launch  # noqa: F401 - the nodes call it
+
+    return ""
 
 
 def _send_listeners(plan: Plan, network: isolation.Network) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cloudtrain.bundle import stage
 from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.job import Job
-from cloudtrain.providers.local.client import HostProcess, host_for
+from cloudtrain.providers.local.client import HostProcess, broken_torch, host_for, torch_is_broken
 from cloudtrain.providers.local.follow import Follower
 from cloudtrain.providers.local.keeping import close_state, keep, record
 from cloudtrain.providers.local.options import LocalOptions
@@ -124,6 +124,8 @@ def _run(
     )
     keep(folder)  # while torch is being loaded
     interrupt = _follow(follower)
+    if not interrupt and (problem := follower.torch_problem or _torch_problem(follower)):
+        raise torch_is_broken(problem)
     if options.isolation == "netns" and follower.isolation != "netns" and not follower.fault and not interrupt:
         raise MissingError(f"--isolation netns: {follower.isolation_problem}", hint="use --isolation none")
     if rehearsal:
@@ -152,6 +154,16 @@ def _fill(
         return [*rehearsal.notes, *fill(rehearsal, request, ready.bundle)]
     stage(ready.bundle, folder.code)
     return share_out_objects(job, options, folder, len(request.nodes))
+
+
+def _torch_problem(follower: Follower) -> str:
+    """Nodes that load torch themselves say that they have not started, and a host process that torch has killed (for
+    another processor than this one) says nothing: then it is looked at once more, where it takes nothing with it."""
+    crashed = follower.fault is not None and not follower.pids
+    roots = [found["root"] for found in follower.reports.values() if found["root"]]
+    if follower.stopped_by or not (crashed or any(root["kind"] == "not-started" for root in roots)):
+        return ""
+    return broken_torch()
 
 
 def _collect(rehearsal: Rehearsal, request: LocalRequest, observer: Observer) -> None:
