@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from cloudtrain.errors import SpecError, UnreachableError
-from cloudtrain.providers.landing import below, landing
+from cloudtrain.providers.landing import below, fitting, landing
 from cloudtrain.spec.problems import shown
 
 _PIECE = 1 << 20
@@ -77,7 +77,8 @@ class _Unpacking:
 
     def _plain(self, member: tarfile.TarInfo, name: str) -> None:
         if member.isdir():
-            below(self._folder, name).mkdir(parents=True, exist_ok=True)
+            with fitting(self._folder, name):
+                below(self._folder, name).mkdir(parents=True, exist_ok=True)
         elif member.isfile():
             self._file(member, name)
         else:
@@ -104,10 +105,11 @@ class _Unpacking:
         steps = [target, *target.parents]
         if any(step.is_symlink() for step in steps[: steps.index(self._folder)]):
             raise SpecError(f"{name} leads through another link")
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if link.is_symlink():
-            link.unlink()
-        link.symlink_to(os.path.relpath(target, link.parent))
+        with fitting(self._folder, name):
+            link.parent.mkdir(parents=True, exist_ok=True)
+            if link.is_symlink():
+                link.unlink()
+            link.symlink_to(os.path.relpath(target, link.parent))
 
     def _leads_to_file(self, member: tarfile.TarInfo) -> bool:
         try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cloudtrain.errors import MissingError, RefusedError, SpecError, UnreachableError
+from cloudtrain.errors import RefusedError, SpecError, UnreachableError
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.port import Artefact, Client
 from tests.clients.sagemaker.aws import Aws, Trouble
@@ -198,7 +198,7 @@ def test_a_name_that_is_a_file_and_a_folder(
     put(f"{checkpoints}a/b", b"b")
     first, second = client.artefacts(job.name)
     client.fetch(first, tmp_path)
-    with pytest.raises(MissingError, match="cannot write"):
+    with pytest.raises(SpecError, match="'a/b', which cannot lie below"):
         client.fetch(second, tmp_path)
 
 
@@ -231,6 +231,10 @@ class TestArchives:
             [("b", "->d/a/../../.."), ("d/a", "->."), ("b/out", b"x")],
             [("a", 3)],  # a character device
             [("a", 6)],  # a pipe
+            [("good/below", b"a file is there")],
+            [("good", 5)],  # a folder
+            [("good", "->later/folder")],
+            [("x" * 300, b"too long")],
         ],
     )
     def test_nothing_outside(

@@ -110,6 +110,8 @@ def test_a_place_that_cannot_be_written(bucket: Any, connect: Connect, tmp_path:
     one = artefact(bucket, "runs/r/model/x", "x/y", b"x")
     (tmp_path / "x").write_text("a file")
     with pytest.raises(MissingError, match="cannot write"):
+        connect().fetch(one, tmp_path / "x")
+    with pytest.raises(SpecError, match="'x/y', which cannot lie below"):
         connect().fetch(one, tmp_path)
 
 
