@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@click.command()
+@click.command(context_settings={"allow_interspersed_args": False})  # what follows CMD is its own, also without --
 @click.option(
     "--provider",
     "providers",
@@ -71,6 +71,7 @@ def command(providers: tuple[str, ...], cmd: tuple[str, ...], **options: Any) ->
     3 something is missing here.
     """  # fmt: skip
     _look_for(cmd)
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")  # else gRPC prints a line when CMD is started
     from cloudtrain.emulator import Emulator
 
     with _signals() as signals, Emulator(providers or None, **options) as emulator:
@@ -121,10 +122,12 @@ def _run(cmd: Sequence[str], env: Mapping[str, str], signals: _Signals) -> int:
 
 
 def _stay(emulator: Emulator, signals: _Signals) -> int:
-    """Until a signal. Variables that may lead to real accounts are unset by the same lines."""
+    """Until a signal. What in the other shell may lead to real accounts is unset by the same lines: this one need not
+    have it."""
+    from cloudtrain.emulator.shell import unset_real
+
     environment = emulator.environment()
-    for name in sorted(set(os.environ) - set(environment)):
-        click.echo(f"unset {name}")
+    click.echo(unset_real())
     for name, value in sorted(environment.items()):
         if os.environ.get(name) != value:
             click.echo(f"export {name}={shlex.quote(value)}")

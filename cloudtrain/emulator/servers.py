@@ -25,6 +25,14 @@ _HOST = "127.0.0.1"
 _START_SECONDS = 60.0
 _TRIES = 3
 _PR_SET_PDEATHSIG = 1
+# In the child, before it is the server. Not by ``preexec_fn``: that takes a fork of this process, at which gRPC prints
+# a line where a user's tests have loaded it.
+_ENDING_WITH = (
+    "import ctypes, os, sys; "
+    f"ctypes.CDLL(None).prctl({_PR_SET_PDEATHSIG}, {int(signal.SIGKILL)}, 0, 0, 0); "
+    "os.getppid() == int(sys.argv[1]) or os._exit(1); "
+    "os.execv(sys.argv[2], sys.argv[2:])"
+)
 AZURITE = "npm install -g azurite@3.35.0"
 """Later ones want Node 22 and more."""
 
@@ -46,8 +54,8 @@ class Server:
         try:
             with self._log.open("wb") as out:
                 self._process = subprocess.Popen(
-                    self._command(self.port), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                    start_new_session=True, preexec_fn=ending_with_us(signal.SIGKILL),  # noqa: PLW1509 - see there
+                    _killed_with_us(self._command(self.port)), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                    start_new_session=True,
                 )  # fmt: skip
         except OSError as error:
             raise MissingError(f"{self._name} cannot be started: {error}", hint=self._hint) from error
@@ -141,6 +149,17 @@ def _fake_gcs_server() -> str:
             if file.is_file():
                 return str(file)
     raise MissingError("fake-gcs-server, which stands for Cloud Storage, is missing", hint=_GCS_HINT)
+
+
+def _killed_with_us(command: Sequence[str]) -> Sequence[str]:
+    """The command in a form in which the kernel kills it when the thread that starts it has gone, where there is such a
+    thing. Raises OSError for a program that is not there."""
+    program = shutil.which(command[0])
+    if program is None:
+        raise FileNotFoundError(f"there is no program {command[0]}")
+    if sys.platform != "linux":
+        return command
+    return [sys.executable, "-I", "-S", "-c", _ENDING_WITH, str(os.getpid()), program, *command[1:]]
 
 
 def ending_with_us(number: int) -> Callable[[], object] | None:

@@ -20,6 +20,13 @@ _REAL = re.compile(
 """By which vendors' clients find credentials, or another end than the usual one."""
 
 
+def unset_real() -> str:
+    """A line for any shell of POSIX's kind: it unsets there what ``is_real`` finds, of which this one knows nothing."""
+    pattern = _REAL.pattern.replace(r"\w", "[A-Za-z0-9_]")
+    names = f"env | awk -F= '/^({pattern})=/ {{print $1}}'"
+    return f'for name in $({names}); do unset "$name"; done'
+
+
 def closed(folder: Path) -> dict[str, str]:
     """What keeps clients from credentials in files and from metadata services. ``folder`` is empty, and stays so."""
     return {

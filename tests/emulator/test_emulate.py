@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -91,6 +92,12 @@ def test_the_command_is_run_as_it_stands(emulate: Emulate) -> None:
     process = emulate.start("--provider", "vertex", "--", sys.executable, "-c", program, *words, stdin=subprocess.PIPE)
     out, err = process.communicate("from outside", timeout=LIMIT_SECONDS)
     assert (process.returncode, json.loads(out)) == (0, [words, "from outside"]), err
+
+
+def test_what_follows_the_command_is_its_own_without_dashes_too(emulate: Emulate) -> None:
+    program = "import json, sys; print(json.dumps(sys.argv[1:]))"
+    code, out, err = emulate.run("--provider", "vertex", sys.executable, "-c", program, "--provider", "x", "--", "-q")
+    assert (code, json.loads(out)) == (0, ["--provider", "x", "--", "-q"]), err
 
 
 REAL = {
@@ -226,7 +233,8 @@ def test_when_it_is_killed_the_command_is_told_and_nothing_is_left(emulate: Emul
 
 
 def test_without_a_command_the_variables_are_for_another_shell(emulate: Emulate) -> None:
-    process = emulate.start("--provider", "vertex", env={"AWS_PROFILE": "real", "HARMLESS": "x"})
+    """Which may have more than the one that the emulator was started in, under whatever name."""
+    process = emulate.start("--provider", "vertex")
     assert process.stdout
     lines = []
     while not lines or not lines[-1].startswith("export STORAGE_EMULATOR_HOST="):
@@ -234,11 +242,14 @@ def test_without_a_command_the_variables_are_for_another_shell(emulate: Emulate)
         assert lines[-1], process.communicate()
     everything = psutil.Process(process.pid).children(recursive=True)
     script = "".join(lines) + f"{shlex.quote(sys.executable)} -c {shlex.quote(SHOW)}"
-    env = {**os.environ, "AWS_PROFILE": "real", "HARMLESS": "x"}
-    shell = subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, timeout=60, check=True)
-    seen = json.loads(shell.stdout)
-    assert "AWS_PROFILE" not in seen
-    assert (seen["HARMLESS"], seen["AWS_SHARED_CREDENTIALS_FILE"]) == ("x", "/dev/null")
+    env = {**os.environ, **REAL, "HARMLESS": "x", "MY_AWS_PROFILE": "y\nAWS_PROFILE=z"}
+    for shell in filter(None, map(shutil.which, ("sh", "bash", "zsh"))):
+        shown = subprocess.run([shell, "-c", script], env=env, capture_output=True, text=True, timeout=60, check=True)
+        seen = json.loads(shown.stdout)
+        assert {name: value for name, value in seen.items() if "real-" in value} == {}
+        assert "AWS_PROFILE" not in seen
+        assert (seen["HARMLESS"], seen["MY_AWS_PROFILE"]) == ("x", env["MY_AWS_PROFILE"])
+        assert seen["AWS_SHARED_CREDENTIALS_FILE"] == "/dev/null"
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=LIMIT_SECONDS)
     assert process.returncode == 0

@@ -7,12 +7,10 @@ Messages are read and written by the vendor's types, which are loaded by the fir
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +25,6 @@ from cloudtrain.emulator.vertex.service import JobService
 
 _HOST = "localhost"
 _THREADS = 8
-_AT_FORKS = "GRPC_ENABLE_FORK_SUPPORT"
 _NAME = re.compile(r"projects/([^/]+)/locations/([^/]+)(?:/customJobs/[^/]+)?")
 
 
@@ -45,9 +42,8 @@ class Rpc:
         certificate = authority.issue_cert(_HOST, "127.0.0.1")
         authority.cert_pem.write_to_path(str(folder / "roots.pem"))
         chain = b"".join(part.bytes() for part in certificate.cert_chain_pems)
-        with _quiet_at_forks():
-            credentials = grpc.ssl_server_credentials([(certificate.private_key_pem.bytes(), chain)])
-            self._server = grpc.server(ThreadPoolExecutor(_THREADS, "vertex grpc"))
+        credentials = grpc.ssl_server_credentials([(certificate.private_key_pem.bytes(), chain)])
+        self._server = grpc.server(ThreadPoolExecutor(_THREADS, "vertex grpc"))
         calls = {
             "google.cloud.aiplatform.v1.JobService": {
                 "CreateCustomJob": self._create,
@@ -129,18 +125,6 @@ class Rpc:
         kind = types.LogEntry.pb()
         entries = [json_format.ParseDict(entry, kind()) for entry in page.entries]
         return _bytes(types.ListLogEntriesResponse.pb()(entries=entries, next_page_token=page.next_token))
-
-
-@contextlib.contextmanager
-def _quiet_at_forks() -> Iterator[None]:
-    """Else gRPC prints a line for every process that this one starts. It asks when it is used for the first time."""
-    before = os.environ.get(_AT_FORKS)
-    os.environ.setdefault(_AT_FORKS, "false")
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_AT_FORKS]
 
 
 @functools.cache
