@@ -35,6 +35,10 @@ clean:
 $(VENV)/ready: INSTALL = .[dev]
 $(VENV)/demo-ready: INSTALL = .[demo]  # the vendors' packages are big, and a run needs none of them
 $(VENV)/ready $(VENV)/demo-ready: pyproject.toml constraints-dev.txt
+	@$$(test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON)) -c 'import sys; \
+	  (3, 10) <= sys.version_info < (3, 14) or sys.exit("cloudtrain needs Python 3.10 to 3.13, and %s is %d.%d: " \
+	  "give another one, such as  make PYTHON=python3.12  (after  make clean  if it is that of $(VENV))" \
+	  % (sys.executable, *sys.version_info[:2]))'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints-dev.txt --editable '$(strip $(INSTALL))'
 	$(BIN)/python -m compileall -q cloudtrain entrypoints  # an editable install compiles nothing by itself

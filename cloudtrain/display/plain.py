@@ -26,6 +26,7 @@ class PlainDisplay(Observer):
         self._out = out
         self._ranks = ranks
         self._quiet = quiet
+        self._notes = not quiet
         self._hurried = False
         self._told = {State.STOPPING}
         self._launchers = True
@@ -40,7 +41,8 @@ class PlainDisplay(Observer):
             self.note(warning)
 
     def note(self, text: str) -> None:
-        self.say(f"cloudtrain: {text}")
+        if self._notes:
+            self.say(f"cloudtrain: {text}")
 
     def state(self, state: State) -> None:
         if state in self._told and not self._quiet:

@@ -44,6 +44,10 @@ def test_every_step_but_those_that_install_runs_as_it_stands(tmp_path: Path) -> 
     }
     subprocess.run([CLOUDTRAIN, "init", "--template", "ci", str(project)], check=True, capture_output=True)
     assert (project / WORKFLOW).is_file()
+    job = project / "job.yaml"
+    block, inline = "args:\n  epochs: 20\n  lr: 0.05\n", "args: {epochs: 20, lr: 0.05}\n"
+    job.write_text(job.read_text("utf-8").replace(block, inline))
+    assert inline in job.read_text("utf-8")
     said = {}
     for step in _steps():
         name = step.get("name", "")

@@ -204,6 +204,15 @@ def test_a_channel_without_a_local_place(project: Project) -> None:
     assert "no such channel" in project.run("--data", "trian=elsewhere").err
 
 
+def test_quiet_shows_the_end_only(project: Project) -> None:
+    project.job(nodes=2, processes=1, extra="tags: {team: vision}\n")
+    told = project.run().err
+    assert "not used by a local run" in told
+    result = project.run("--quiet")
+    assert result.out == ""
+    assert result.err.startswith("SUCCEEDED after ")
+
+
 def test_frameworks_of_one_process_per_node_are_refused_with_a_reason(project: Project) -> None:
     project.job(extra="framework: jax\n", processes=1)
     result = project.run()
