@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cloudtrain.errors import CloudtrainError, JobFailed, MissingError, SpecError
     from cloudtrain.job import Job
     from cloudtrain.providers.base import Request
+    from cloudtrain.record.observer import Observer
     from cloudtrain.rendering.request import render
     from cloudtrain.runs.run import Run, RunStatus
     from cloudtrain.sdk import run, submit
@@ -27,6 +28,7 @@ _HOME = {
     "Job": "cloudtrain.job",
     "JobFailed": "cloudtrain.errors",
     "MissingError": "cloudtrain.errors",
+    "Observer": "cloudtrain.record.observer",
     "Run": "cloudtrain.runs.run",
     "RunStatus": "cloudtrain.runs.run",
     "SpecError": "cloudtrain.errors",
@@ -41,6 +43,7 @@ __all__ = [
     "Job",
     "JobFailed",
     "MissingError",
+    "Observer",
     "Request",
     "Run",
     "RunStatus",

@@ -11,6 +11,7 @@ from cloudtrain.job import Job
 from cloudtrain.providers.local.options import Cloud, Device, Engine, Isolation, LocalOptions
 from cloudtrain.providers.local.run import run_local
 from cloudtrain.record.observer import Observer
+from cloudtrain.record.state import State
 from cloudtrain.runs.run import Run
 
 
@@ -58,7 +59,7 @@ def run(
     )
     loaded = job if isinstance(job, Job) else Job.load(job)
     report = run_local(loaded, options, observer or Observer())
-    return Run("local", report["folder"], {}, run_id=report["run_id"])
+    return Run("local", report["folder"], {}, run_id=report["run_id"], state=State(report["state"]))
 
 
 def submit(

@@ -11,7 +11,12 @@ from cloudtrain.cli.types import json_option, run_argument
 
 @click.command()
 @run_argument
-@click.option("--to", metavar="DIR", type=click.Path(path_type=Path), help="Where to.  [default: called as the run]")
+@click.option(
+    "--to",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where to.  [default: called as the run, and left out of the code that ships]",
+)
 @click.option(
     "--only",
     metavar="KIND,...",
@@ -34,8 +39,9 @@ def command(run: str, to: Path | None, only: str | None, force: bool, as_json: b
     found = find_run(run)
     kinds = None if only is None else [kind.strip() for kind in only.split(",") if kind.strip()]
     folder = to if to is not None else Path(found.run_id)
+    before = frozenset() if force or as_json else _files(folder)
     with bar("downloading", shown=not as_json) as progress:
-        folders = found.download(folder, kinds, progress, force=force)
+        folders = found.download(to, kinds, progress, force=force)
     if as_json:
         import json
 
@@ -43,12 +49,20 @@ def command(run: str, to: Path | None, only: str | None, force: bool, as_json: b
         click.echo(json.dumps(report, indent=1))
         return
     for path in folders:
-        click.echo(_summary(path))
+        click.echo(_summary(path, before))
 
 
-def _summary(folder: Path) -> str:
+def _summary(folder: Path, before: frozenset[Path]) -> str:
+    """``before``: what was there, and so has stayed."""
     from cloudtrain.bundle import bytes_text, printable
 
-    sizes = [file.stat().st_size for file in folder.rglob("*") if file.is_file()]
-    files = "1 file" if len(sizes) == 1 else f"{len(sizes):,} files"
-    return f"{printable(str(folder))}: {files}, {bytes_text(sum(sizes))}"
+    there = _files(folder)
+    size = bytes_text(sum(file.stat().st_size for file in there))
+    files = "1 file" if len(there) == 1 else f"{len(there):,} files"
+    stayed = len(there & before)
+    already = "" if not stayed else ", there already" if stayed == len(there) else f", {stayed:,} of them there already"
+    return f"{printable(str(folder))}: {files}, {size}{already}"
+
+
+def _files(folder: Path) -> frozenset[Path]:
+    return frozenset(file for file in folder.rglob("*") if file.is_file())

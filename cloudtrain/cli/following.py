@@ -71,12 +71,16 @@ def show_end(run: Run, status: RunStatus, display: Observer, name: str) -> None:
 
         with suppress(SpecError):
             return display.end(run.report())
+    return show_ending(status, name)
+
+
+def show_ending(status: RunStatus, name: str) -> None:
+    """What a run ended of, and what to do next."""
     from cloudtrain.display.standing import ending
 
     with suppress(OSError):
         for line in ending(status, name):
             click.echo(line, err=True)
-    return None
 
 
 def print_json(status: RunStatus) -> None:

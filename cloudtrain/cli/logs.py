@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cloudtrain.cli.types import Numbers, Since, json_option, run_argument
+from cloudtrain.cli.types import Numbers, Since, attempt_option, json_option, run_argument
 from cloudtrain.errors import SpecError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _WITHOUT_TIMES = {"local": "local runs do", "azureml": "Azure ML does"}
 @click.option("--node", "nodes", type=Numbers("nodes"), metavar="N,...", help="Of these nodes only, such as 0,1.")
 @click.option("--since", type=Since(), metavar="TIME",
               help="What was printed in the last 10m, or since a time such as 2026-11-30T14:05.")  # fmt: skip
+@attempt_option
 @json_option
 def command(
     run: str,
@@ -33,6 +34,7 @@ def command(
     ranks: frozenset[int] | None,
     nodes: frozenset[int] | None,
     since: float | None,
+    attempt: int | None,
     as_json: bool,
 ) -> None:
     """Print the output of RUN: every line once, those of a rank in their order, as [node/rank] text.
@@ -46,22 +48,37 @@ def command(
     the lines are a JSON document; with --follow it is how the run ended, and the lines go to standard error.
     """  # fmt: skip
     from cloudtrain.display.lines import LinesDisplay
-    from cloudtrain.runs.addressing import find_run
+    from cloudtrain.runs.addressing import LATEST, find_run
 
-    found = find_run(run)
+    found = find_run(run, attempt=attempt)
     if ranks is not None or nodes is not None:
         _refuse_beyond(found, ranks or frozenset(), nodes or frozenset())
     display = LinesDisplay(sys.stderr if as_json else sys.stdout, ranks, nodes)
     if since is not None and found.provider in _WITHOUT_TIMES:
         display.note(f"--since: {_WITHOUT_TIMES[found.provider]} not keep when a line was printed; all are shown")
+    if attempt is None and (before := _attempt_before(found)):
+        display.note(
+            f"this is attempt {before + 1}; cloudtrain logs {found.run_id} --attempt {before} has the one before"
+        )
     if follow:
-        _follow(found, display, run, since, as_json)
+        _follow(found, display, found.run_id if run == LATEST else run, since, as_json)
     elif as_json:
         _print_document(found, display, since)
     else:
         for line in found.logs(since=since):
             display.line(line.node, line.rank, line.text)
         display.close()
+
+
+def _attempt_before(found: Run) -> int:
+    """0 if there is none, or nobody here knows of one."""
+    from cloudtrain.runs.ledger import Ledger
+
+    if not Ledger.exists():
+        return 0
+    with Ledger.open() as ledger:
+        entry = ledger.by_native(found.provider, found.native_id)
+    return entry.attempt - 1 if entry else 0
 
 
 def _refuse_beyond(found: Run, ranks: frozenset[int], nodes: frozenset[int]) -> None:
@@ -77,15 +94,13 @@ def _refuse_beyond(found: Run, ranks: frozenset[int], nodes: frozenset[int]) -> 
 
 
 def _follow(found: Run, display: LinesDisplay, name: str, since: float | None, as_json: bool) -> None:
-    from cloudtrain.cli.following import print_json, show_end, to_the_end
+    from cloudtrain.cli.following import print_json, show_ending, to_the_end
 
     status = to_the_end(found, display, name, since=since)
     if as_json:
         print_json(status)
-    elif found.provider == "local":
-        display.note(f"{status.state}{f': {status.reason}' if status.reason else ''}")
     else:
-        show_end(found, status, display, name)
+        show_ending(status, name)
     sys.exit(status.exit_code)
 
 

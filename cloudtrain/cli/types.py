@@ -10,6 +10,12 @@ import click
 
 run_argument = click.argument("run", metavar="RUN")
 """A run's id, the beginning of one, ``latest``, or the provider's own name of it; ``runs.addressing`` reads it."""
+attempt_option = click.option(
+    "--attempt",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Of an earlier attempt of a run that was resumed: 1 is the first.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Report as JSON.")
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

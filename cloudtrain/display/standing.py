@@ -40,9 +40,9 @@ def standing(status: RunStatus, name: str, steps: bool = True) -> Iterator[str]:
     """All that is known of it; ``name`` is what the user calls it, for the commands shown."""
     yield _line(f"run {status.run_id} on {_where(status)}: {_state(status)}")
     rows = {
-        "reason": short(status.reason or "", "status"),
+        "reason" if status.state.is_final else "now": short(status.reason or "", "status"),
         "cause": status.cause,
-        "attempt": str(status.attempt) if status.attempt > 1 else "",
+        "attempt": f"{status.attempt}; before it: {_before(status)}" if status.attempt > 1 else "",
         "restarts": f"{status.restarts}, by the service" if status.restarts else "",
         "nodes": str(status.nodes or ""),
         "job" if status.provider != "local" else "folder": _native(status),
@@ -86,9 +86,13 @@ def short(reason: str, where: str) -> str:
     """A reason as it is shown: on one line, and its beginning only where it is long. Of the output that some services
     quote from its beginning, the line that says what failed first."""
     text, most = _line(reason), _MOST_SHOWN[where]
-    if where != "status" and (first := _FIRST.search(text)):
+    if first := _FIRST.search(text):
         text = first.group(1)
     return text if len(text) <= most else f"{text[:most]} ..."
+
+
+def _before(status: RunStatus) -> str:
+    return f"cloudtrain logs {status.run_id} --attempt {status.attempt - 1}"
 
 
 def _where(status: RunStatus) -> str:

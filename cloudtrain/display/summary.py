@@ -52,8 +52,7 @@ def _ending(report: dict[str, Any]) -> Iterator[str]:
             yield f"while stopping: {failure['message'].splitlines()[0]}"
     yield f"{report['state']} after {report['seconds']:.1f} s, exit code {report['exit_code']}"
     if report["stopped_by"] or report["state"] == "PREEMPTED":
-        command = "run ... --resume" if Path(report["folder"]).name == report["run_id"] else "resume"
-        yield f"  continue with: cloudtrain {command} {report['run_id']}"
+        yield f"  {'go on':<8} cloudtrain resume {report['run_id']} --follow"
     for name in ("logs", "model"):
         if name == "logs" or _holds_anything(Path(report[name])):
             yield f"  {name:<8} {shown(report[name])}"

@@ -17,11 +17,36 @@ _LOOKED_FOR = 200
 _MOST_COMPARED = 1000
 
 
-def find_run(text: str, folder: Path = Path()) -> Run:
+def find_run(text: str, folder: Path = Path(), attempt: int | None = None) -> Run:
     """The run that ``text`` names; ``folder`` is where the job file lies, for local runs and for the settings.
+    ``attempt``: which of its attempts, counted from 1; None for the newest, or the one that is named.
 
     Raises SpecError if there is none, or more than one.
     """
+    found = _found(text, folder)
+    return found if attempt is None else _at_attempt(found, attempt)
+
+
+def _at_attempt(found: Run, attempt: int) -> Run:
+    """By the ledger; an attempt that was made elsewhere by the provider, who may have to look at many jobs."""
+    if (kept := _kept_attempt(found.run_id, attempt)) is not None:
+        return Run.of(kept)
+    there = {seen.attempt: seen.native_id for seen in found.client.list(found.run_id)}
+    if attempt not in there:
+        known = ", ".join(map(str, sorted(there))) or "none"
+        raise SpecError(f"run {found.run_id} has no attempt {attempt}; its attempts: {known}")
+    return found.at(there[attempt])
+
+
+def _kept_attempt(run_id: str, attempt: int) -> Entry | None:
+    if not Ledger.exists():
+        return None
+    with Ledger.open() as ledger:
+        entry = ledger.at_attempt(run_id, attempt)
+    return entry if entry and entry.native_id else None
+
+
+def _found(text: str, folder: Path) -> Run:
     provider, colon, name = text.partition(":")
     if colon:
         return _by_native(registry.known(provider, local=True), name, folder)
@@ -52,7 +77,7 @@ def _by_native(provider: str, name: str, folder: Path) -> Run:
             f"there is no run {shown(name)} on {provider}",
             hint=f"asked for in {asked}; it may be elsewhere, or deleted. cloudtrain runs lists what is known here",
         ) from error
-    return Run(provider, native_id, account, run_id=seen.run_id or native_id)
+    return Run(provider, native_id, account, run_id=seen.run_id or native_id, state=seen.state)
 
 
 def _entry_by_native(provider: str, name: str) -> Entry | None:

@@ -34,7 +34,7 @@ def create(
         error.hint = _hint(error)
         raise
     ledger.record(run_id, seen)
-    return Run(seen.provider, seen.native_id, request.account, run_id=run_id)
+    return Run(seen.provider, seen.native_id, request.account, run_id=run_id, state=seen.state)
 
 
 def _created(client: Client, request: Request) -> Description:

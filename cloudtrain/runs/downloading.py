@@ -36,10 +36,17 @@ _FRESH = ".cloudtrain-"
 
 
 def download(
-    run: Run, folder: Path, kinds: Collection[str] | None, progress: Progress, *, force: bool = False
+    run: Run,
+    folder: Path,
+    kinds: Collection[str] | None,
+    progress: Progress,
+    *,
+    force: bool = False,
+    alone: bool = False,
 ) -> list[Path]:
     """See ``Run.download``. ``kinds`` are those of KINDS, or ``outputs/NAME``. Names that would lead out of the folder
-    are left out, which is an error, and the rest is there."""
+    are left out, which is an error, and the rest is there. ``alone``: the folder is for this alone, and most likely in
+    a project whose next job must not be another one for it."""
     wanted = _known(kinds)
     found = [artefact for artefact in run.artefacts() if _is_wanted(artefact.kind, wanted)]
     if not found:
@@ -51,6 +58,8 @@ def download(
         if not force:
             _refuse(folder, [one for one in _first_of_each_name(found) if _differs_in_size(one, folder)])
         with _arriving(folder) as fresh:
+            if alone:
+                _keep_from_shipping(folder)
             left_out = _fetch(run, found, fresh, progress)
             _refuse(folder, list(_put_in_place(fresh, folder, force)))
     except OSError as error:
@@ -127,6 +136,13 @@ def _tell_what_was_left_out(messages: list[str]) -> None:
     what = "it was" if len(messages) == 1 else f"these {len(messages)} were"
     text = "\n".join([*messages[:_MOST_NAMED], *rest])
     raise SpecError(text, hint=f"{what} left out; all else has been downloaded")
+
+
+def _keep_from_shipping(folder: Path) -> None:
+    """What lies in a project ships with its next job, but for what a ``.gitignore`` names."""
+    file = folder / ".gitignore"
+    if not file.exists():
+        file.write_text("*\n", encoding="utf-8")
 
 
 def _fetch(run: Run, found: list[Artefact], fresh: Path, progress: Progress) -> list[SpecError]:

@@ -162,6 +162,11 @@ class Ledger:
         where = "WHERE provider=? AND (attempts.native_id=? OR attempts.native_name=?)"
         return next(self._entries(where, provider, native_id, native_id, each_attempt=True), None)
 
+    def at_attempt(self, run_id: str, attempt: int) -> Entry | None:
+        """The run as it stood at that attempt."""
+        where = "WHERE run_id=? AND attempts.attempt=?"
+        return next(self._entries(where, run_id, attempt, each_attempt=True), None)
+
     def newest_created(self, run_id: str) -> Entry | None:
         """The run as it stands at the newest of its attempts that the provider has been heard to have."""
         where = "WHERE run_id=? AND attempts.native_id<>'' ORDER BY attempts.attempt DESC LIMIT 1"

@@ -26,27 +26,46 @@ LOCAL = "local"
 class Run:
     """One run. ``ct.run`` and ``ct.submit`` return it; ``Run.open`` finds an earlier one."""
 
-    def __init__(self, provider: str, native_id: str, account: Mapping[str, str], *, run_id: str = "") -> None:
-        """The attempt that the provider knows as ``native_id``."""
+    def __init__(
+        self,
+        provider: str,
+        native_id: str,
+        account: Mapping[str, str],
+        *,
+        run_id: str = "",
+        state: State | None = None,
+    ) -> None:
+        """The attempt that the provider knows as ``native_id``; ``state``: how it was last seen."""
         self.provider = provider
         self.native_id = native_id
         self._account = dict(account)
         self._run_id = run_id
+        self._state = state
 
     @classmethod
-    def open(cls, run: str, project: str | Path = ".") -> Run:
+    def open(cls, run: str, project: str | Path = ".", *, attempt: int | None = None) -> Run:
         """An earlier run: its id, the beginning of one, ``latest``, or ``sagemaker:NAME`` and the like.
 
-        ``project`` is the folder where the job file lies. Raises SpecError if there is no such run.
+        ``project`` is the folder where the job file lies; ``attempt``, counted from 1, an earlier attempt of a run that
+        was resumed. Raises SpecError if there is no such run.
         """
         from cloudtrain.runs.addressing import find_run
 
-        return find_run(run, Path(project))
+        return find_run(run, Path(project), attempt)
 
     @classmethod
     def of(cls, entry: Entry) -> Run:
         """The newest attempt of a run of the ledger. It has been created."""
-        return cls(entry.provider, entry.native_id, entry.account, run_id=entry.run_id)
+        return cls(entry.provider, entry.native_id, entry.account, run_id=entry.run_id, state=entry.state)
+
+    def at(self, native_id: str) -> Run:
+        """Another attempt of this run."""
+        return Run(self.provider, native_id, self._account, run_id=self._run_id)
+
+    def __repr__(self) -> str:
+        """Who it is, and how it stood when it was last looked at from here; asks nobody."""
+        state = f", {self._state} when it was last looked at" if self._state else ""
+        return f"<Run {self._run_id or self.native_id} on {self.provider}{state}>"
 
     @cached_property
     def client(self) -> Client:
@@ -73,6 +92,7 @@ class Run:
         """The state now, as the provider has it; kept in the ledger."""
         seen = self.client.describe(self.native_id)
         status = RunStatus.of(self._run_id or seen.run_id or self.native_id, seen)
+        self._state = seen.state
         _keep(status.run_id, seen)
         return status
 
@@ -100,6 +120,7 @@ class Run:
 
         with Ledger.open() as ledger:
             seen = Follower(self.client, self.native_id, observer, ledger, run_id=self._run_id, since=since).run()
+        self._state = seen.state
         return RunStatus.of(self._run_id or seen.run_id or self.native_id, seen)
 
     def raise_if_failed(self) -> None:
@@ -180,11 +201,12 @@ class Run:
         force: bool = False,
     ) -> list[Path]:
         """Bring the files of these kinds (by default all but checkpoints) into folder ``to``, by default one called as
-        the run. Returns the folders of the kinds that there were. Raises SpecError if there was none, and for files
-        that lie there already and differ, unless ``force``."""
+        the run, with a ``.gitignore`` so that it does not ship as code. Returns the folders of the kinds that there
+        were. Raises SpecError if there was none, and for files that lie there already and differ, unless ``force``."""
         from cloudtrain.runs.downloading import download
 
-        return download(self, Path(to) if to is not None else Path(self.run_id), kinds, progress, force=force)
+        folder = Path(to) if to is not None else Path(self.run_id)
+        return download(self, folder, kinds, progress, force=force, alone=to is None)
 
 
 def _keep(run_id: str, seen: Any) -> None:

@@ -157,7 +157,7 @@ class _Submission:
             self._begin(request, number)
         self._ledger.record(run_id, seen)
         self._observer.note(f"run {run_id} of this job is {seen.state} already; --new starts another one")
-        return Run(seen.provider, seen.native_id, request.account, run_id=run_id)
+        return Run(seen.provider, seen.native_id, request.account, run_id=run_id, state=seen.state)
 
 
 def _stood(seen: Description | None, entry: Entry | None) -> str:

@@ -23,8 +23,8 @@ VENDOR_SDKS = {"azure", "boto3", "botocore", "google", "sagemaker"}
 """None of these, and neither torch, for the help of a verb."""
 
 PUBLIC_NAMES = {
-    "CloudtrainError", "Job", "JobFailed", "MissingError", "Request", "Run", "RunStatus", "SpecError", "render", "run",
-    "submit",
+    "CloudtrainError", "Job", "JobFailed", "MissingError", "Observer", "Request", "Run", "RunStatus", "SpecError",
+    "render", "run", "submit",
 }  # fmt: skip
 
 OPTIONS = {
@@ -44,8 +44,8 @@ OPTIONS = {
     },
     "submit": {"job", "--provider", "--follow", "--ranks", "--new", "--dry-run", "--set", "--quiet", "--json"},
     "runs": {"--provider", "--name", "--state", "--limit", "--json"},
-    "status": {"run", "--json"},
-    "logs": {"run", "--follow", "--rank", "--node", "--since", "--json"},
+    "status": {"run", "--attempt", "--json"},
+    "logs": {"run", "--attempt", "--follow", "--rank", "--node", "--since", "--json"},
     "stop": {"run", "--wait", "--json"},
     "resume": {"run", "--follow", "--ranks", "--quiet", "--json"},
     "doctor": {"--provider", "--set", "--json"},

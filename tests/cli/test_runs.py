@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+import cloudtrain as ct
 from cloudtrain.record.folder import RunFolder
 from cloudtrain.record.state import State
 from cloudtrain.runs.ledger import Entry, Ledger
@@ -115,7 +116,7 @@ def test_logs_of_ranks_and_nodes(project: Path) -> None:
     assert done.stdout.splitlines() == [line for line in everything if line.startswith(("[0/0]", "[1/3]"))]
     done = cloudtrain("logs", RUN, "--node", "1", "--follow", cwd=project)
     assert (done.returncode, done.stdout.splitlines()) == (0, everything[4:])
-    assert done.stderr == "cloudtrain: SUCCEEDED\n"
+    assert done.stderr == f"SUCCEEDED after 1 min 5 s, exit code 0\n  results  cloudtrain download {RUN}\n"
     done = cloudtrain("logs", RUN, "--since", "10m", "--rank", "2", cwd=project)
     assert len(done.stdout.splitlines()) == 2
     assert "local runs do not keep when a line was printed" in done.stderr
@@ -249,7 +250,8 @@ def test_download_never_replaces_what_differs(project: Path, tmp_path: Path) -> 
         "metrics/rank-0.jsonl",
         "model/model.pt",
     ]
-    assert cloudtrain("download", RUN, "--to", to, cwd=project).returncode == 0  # all of it is there
+    again = cloudtrain("download", RUN, "--to", to, cwd=project).stdout.splitlines()
+    assert again == [f"{to}/model: 1 file, 1.9 MiB, there already", f"{to}/metrics: 1 file, 3 bytes, there already"]
     for mine in (b"mine", b"m" * 2_000_000):  # of another size, of the same
         (to / "model" / "model.pt").write_bytes(mine)
         done = cloudtrain("download", RUN, "--to", to, "--json", cwd=project)
@@ -260,6 +262,15 @@ def test_download_never_replaces_what_differs(project: Path, tmp_path: Path) -> 
     assert json.loads(done.stdout) == {"run_id": RUN, "folder": str(to), "folders": [str(to / "model")]}
     assert (to / "model" / "model.pt").read_bytes() == b"w" * 2_000_000
     assert not [path for path in to.iterdir() if path.name.startswith(".")]
+
+
+def test_what_was_downloaded_is_no_code_of_the_next_job(project: Path, tmp_path: Path) -> None:
+    (project / "job.yaml").write_text("name: digits\nentry: train.py\n")
+    (project / "train.py").touch()
+    listed = cloudtrain("bundle", "--list", "job.yaml", cwd=project).stdout
+    assert cloudtrain("download", RUN, cwd=project).returncode == 0
+    assert (project / RUN / "model" / "model.pt").exists()
+    assert cloudtrain("bundle", "--list", "job.yaml", cwd=project).stdout == listed
 
 
 def test_download_shows_a_bar_on_a_terminal(project: Path) -> None:
@@ -319,3 +330,11 @@ def test_a_dry_run_looks_at_the_ledger(project: Path) -> None:
     then = json.loads(cloudtrain(*words, "--json", cwd=project).stdout)
     assert (then["run_id"], then["name"], then["going_on"]) == (f"{run_id}-2", f"{run_id}-2-a1", False)
     assert f"run {run_id} of this job FAILED before" in cloudtrain(*words, cwd=project).stdout
+
+
+def test_a_run_says_who_it_is(project: Path) -> None:
+    run = ct.Run.open(RUN, project)
+    assert repr(run) == f"<Run {RUN} on local, SUCCEEDED when it was last looked at>"
+    with Ledger.open() as ledger:
+        cloud = ledger.entry(CLOUD)
+    assert cloud and repr(ct.Run.of(cloud)) == f"<Run {CLOUD} on sagemaker, FAILED when it was last looked at>"

@@ -83,6 +83,14 @@ def test_a_life_in_the_background(project: Project, tmp_path: Path) -> None:
     done = project.verb("resume", run, "--follow", "--json", cwd=tmp_path)
     status = json.loads(done.stdout)
     assert (status["state"], status["attempt"], status["run_id"], status["exit_code"]) == ("SUCCEEDED", 2, run, 0)
+    newest = project.verb("logs", run, "--rank", "1")
+    assert newest.stdout.startswith(f"[0/1] attempt 2 of {run} from ")
+    assert f"cloudtrain logs {run} --attempt 1" in newest.stderr
+    first = project.verb("logs", run, "--rank", "1", "--attempt", "1")
+    assert (first.stdout, first.stderr) == (f"[0/1] attempt 1 of {run} from 0\n", "")
+    assert f"cloudtrain logs {run} --attempt 1" in project.verb("status", run).stdout
+    assert json.loads(project.verb("status", run, "--attempt", "1", "--json").stdout)["state"] == "STOPPED"
+    assert "has no attempt 3; its attempts: 1, 2" in project.verb("status", run, "--attempt", "3", code=2).stderr
     begun = [line for line in done.stderr.splitlines() if "attempt 2 of " in line and line.startswith("[0/")]
     assert len(begun) == 2 and all(int(line.split()[-1]) > 0 for line in begun)
     project.verb("download", run, "--to", str(tmp_path / "results"), "--only", "model")

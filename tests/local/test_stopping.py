@@ -64,7 +64,7 @@ def test_one_signal_lets_all_ranks_save_the_same_step(
     assert (result.code, result.report["state"]) == (code, state)
     saved = [(project.folder / f"saved-{rank}").read_text().split() for rank in range(4)]
     assert len({step for step, _ in saved}) == 1
-    assert f"--resume {result.report['run_id']}" in result.err
+    assert f"cloudtrain resume {result.report['run_id']} --follow" in result.err
 
 
 def test_ranks_are_told_once_however_often_the_launcher_is(project: Project) -> None:

@@ -86,9 +86,9 @@ def _summary(found: Mapping[str, Any], region: str) -> Description:
 
 
 def _message(found: Mapping[str, Any], state: State) -> str:
-    """What the service says of the step it is in: that it waits for machines, or why it has stopped. Of a job that did
-    well there is nothing to say."""
-    if state is State.SUCCEEDED:
+    """What the service says of the step it is in: that it waits for machines, or why it has stopped. Of a job that
+    runs, or did well, there is nothing to say."""
+    if state in (State.RUNNING, State.SUCCEEDED):
         return ""
     steps = [item for _, item in mappings(found, "SecondaryStatusTransitions")]
     return said(text(steps[-1], "StatusMessage")) if steps else ""

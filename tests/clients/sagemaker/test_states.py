@@ -146,6 +146,7 @@ def test_what_is_going_on_is_told(described: Describe) -> None:
         {"Status": "Pending", "StartTime": 1.8e9, "StatusMessage": "Waiting for\ncapacity"},
     ]
     assert described("InProgress", "Pending", SecondaryStatusTransitions=steps).reason == "Waiting for | capacity"
+    assert described("InProgress", "Training", SecondaryStatusTransitions=steps).reason == ""
     assert described("Completed", "Completed", SecondaryStatusTransitions=steps).reason == ""
     both = {"SecondaryStatusTransitions": steps, "FailureReason": "CapacityError: none"}
     assert described("Failed", "Failed", **both).reason == "CapacityError: none"
