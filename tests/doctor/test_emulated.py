@@ -57,6 +57,8 @@ def test_three_clouds_with_nothing_wrong(env: dict[str, str], tmp_path: Path) ->
         "packages": "ok", "credentials": "ok", "workspace": "ok", "jobs": "ok", "datastore": "ok", "files": "ok",
         "compute": "ok", "image": "not checked", "quota": "not checked",
     }  # fmt: skip
+    simulated = said.of("sagemaker")["passing the role"]["found"]
+    assert simulated.endswith(": NotEmulated: the emulator does not have SimulatePrincipalPolicy")
     region = said.of("sagemaker")["setting region"]
     assert region["found"] == "us-east-1, from CLOUDTRAIN_SAGEMAKER_REGION"
     key = env["AWS_ACCESS_KEY_ID"]

@@ -163,6 +163,7 @@ BY_GRPC = """
 import os, pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.aiplatform_v1 import JobServiceClient
+from cloudtrain.emulator import Emulator
 
 @pytest.mark.cloudtrain_emulator(["vertex"])
 @pytest.mark.parametrize("number", [1, 2])
@@ -171,6 +172,8 @@ def test_it(cloudtrain_emulator, number):
     client = JobServiceClient(credentials=AnonymousCredentials(), client_options=options)
     assert client.transport.kind == "grpc"
     assert list(client.list_custom_jobs(parent="projects/p/locations/us-central1")) == []
+    with Emulator(["vertex"]):  # starts a process beside threads of gRPC's
+        pass
 """
 
 

@@ -126,5 +126,7 @@ class SageMakerPlane:
         try:
             return (self._api if is_ours and self._api else self._rest)(environ, start_response)
         except NotImplementedError as error:  # moto's word for a call that it does not have
-            body, headers = self._worded("UnknownOperationException", f"not emulated: {error}")
+            environ["wsgi.input"].seek(0)
+            what = operation_of(environ) or str(error)
+            body, headers = self._worded("NotEmulated", f"the emulator does not have {what}")
             return Response(body, 400, headers)(environ, start_response)
