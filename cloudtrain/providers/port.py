@@ -1,6 +1,6 @@
 """The port: all that cloudtrain asks of a provider, once a request has been made.
 
-    upload -> create -> describe, logs ... -> artefacts, fetch        find: is it there already?    stop    list
+    upload -> create -> describe, logs ... -> artefacts, fetch -> close      find: is it there already?   stop   list
 
 ``providers/<name>/client.py`` has ``connect(account) -> Client`` and nothing else that is called from outside. A client
 sends what ``translate`` made and turns answers into the neutral values below; it decides nothing about retries of
@@ -169,6 +169,9 @@ class Client(Protocol):
     def native_id(self, text: str) -> str:
         """The id that a user means by ``sagemaker:TEXT``: a job's name, its number, its ARN, its resource name.
         SpecError if it can be none; NotFoundError where it is asked and no job is called so."""
+
+    def close(self) -> None:
+        """Give all connections back. Nothing is asked of the client after that; to close it again is no error."""
 
 
 PROMISED = ("poll_seconds", "settle_seconds", *(name for name in vars(Client) if not name.startswith("_")))

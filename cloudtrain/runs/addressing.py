@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from cloudtrain.errors import NotFoundError, SpecError, did_you_mean
@@ -67,10 +68,10 @@ def _by_native(provider: str, name: str, folder: Path) -> Run:
     from cloudtrain.providers.account import account_of
 
     account = account_of(provider, folder)
-    client = registry.connect(provider, account)
     try:
-        native_id = client.native_id(name)
-        seen = client.describe(native_id)
+        with closing(registry.connect(provider, account)) as client:
+            native_id = client.native_id(name)
+            seen = client.describe(native_id)
     except NotFoundError as error:
         asked = ", ".join(f"{key} {value}" for key, value in account.items())
         raise SpecError(

@@ -6,6 +6,7 @@ What the attempt is made from was kept when the run was submitted, so the job fi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from cloudtrain.errors import MissingError, SpecError
 from cloudtrain.job import Job
 from cloudtrain.providers import registry
 from cloudtrain.providers.base import Context, Request
-from cloudtrain.providers.port import Client, Description, Progress, silent
+from cloudtrain.providers.port import Client, Progress, silent
 from cloudtrain.record.observer import Observer
 from cloudtrain.record.state import State
 from cloudtrain.runs.alone import alone
@@ -32,25 +33,22 @@ def resume(run_id: str, observer: Observer, *, progress: Progress = silent) -> R
     """
     with Ledger.open() as ledger, alone(_submitted_here(ledger, run_id)[0].family, observer):
         entry, plan = _submitted_here(ledger, run_id)
-        client = registry.connect(entry.provider, entry.account)
-        seen = None if entry.native_id else _found_as_sent(client, ledger, entry)
-        if seen is not None and seen.attempt > 1 and not seen.state.is_final:
-            observer.note(f"attempt {seen.attempt} of run {run_id} had been made, and is {seen.state}")
-            return Run(entry.provider, seen.native_id, entry.account, run_id=run_id)
-        entry = _last_attempt(client, ledger, entry)
-        attempt = entry.attempt + 1
-        request = _next_request(entry, plan)
-        observer.note(f"attempt {attempt} of run {run_id}, from its checkpoints")
-        ledger.begin(_begun_again(entry, request, attempt), request._asdict())
-        return create(client, ledger, run_id, request, None, progress)
+        with closing(registry.connect(entry.provider, entry.account)) as client:
+            if (run := _taken_up(client, ledger, entry, observer)) is not None:
+                return run
+            entry = _last_attempt(client, ledger, entry)
+            request = _next_request(entry, plan)
+            observer.note(f"attempt {entry.attempt + 1} of run {run_id}, from its checkpoints")
+            ledger.begin(_begun_again(entry, request, entry.attempt + 1), request._asdict())
+            return create(client, ledger, run_id, request, None, progress)
 
 
 def found_again(entry: Entry) -> Run:
     """A run of whose newest attempt nothing has been heard, its submit having been cut off or refused: that attempt, if
     the provider has it after all, or else the one before. Raises SpecError if there is none."""
     with Ledger.open() as ledger:
-        client = registry.connect(entry.provider, entry.account)
-        seen = newest_as_sent(client, ledger, entry)  # not kept: for `resume` it is still one without an answer
+        with closing(registry.connect(entry.provider, entry.account)) as client:
+            seen = newest_as_sent(client, ledger, entry)  # not kept: for `resume` it is still one without an answer
         if seen is not None:
             return Run(entry.provider, seen.native_id, entry.account, run_id=entry.run_id)
         earlier = ledger.newest_created(entry.run_id)
@@ -71,12 +69,17 @@ def _submitted_here(ledger: Ledger, run_id: str) -> tuple[Entry, dict[str, Any]]
     return entry, plan
 
 
-def _found_as_sent(client: Client, ledger: Ledger, entry: Entry) -> Description | None:
-    """The newest attempt, of whose creation nothing has been heard, if it is there after all; then the ledger knows."""
-    seen = newest_as_sent(client, ledger, entry)
-    if seen is not None:
-        ledger.record(entry.run_id, seen)
-    return seen
+def _taken_up(client: Client, ledger: Ledger, entry: Entry, observer: Observer) -> Run | None:
+    """A further attempt whose creation was not answered, if it is there after all and goes on. Whatever is there, the
+    ledger knows it then."""
+    seen = None if entry.native_id else newest_as_sent(client, ledger, entry)
+    if seen is None:
+        return None
+    ledger.record(entry.run_id, seen)
+    if seen.attempt == 1 or seen.state.is_final:
+        return None
+    observer.note(f"attempt {seen.attempt} of run {entry.run_id} had been made, and is {seen.state}")
+    return Run(entry.provider, seen.native_id, entry.account, run_id=entry.run_id)
 
 
 def _last_attempt(client: Client, ledger: Ledger, entry: Entry) -> Entry:

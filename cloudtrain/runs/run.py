@@ -74,6 +74,11 @@ class Run:
 
         return registry.connect(self.provider, self._account)
 
+    def close(self) -> None:
+        """Give the connections to the provider back. The run goes on, and what is asked next opens others."""
+        if (client := self.__dict__.pop("client", None)) is not None:
+            client.close()
+
     @property
     def run_id(self) -> str:
         """Names the run, all its attempts; read from the provider for a job that the ledger does not know."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudtrain.errors import RefusedError, SpecError
@@ -110,17 +111,23 @@ def send(
 ) -> Run:
     """``submit`` for a job that has been prepared."""
     observer = observer or Observer()
-    with Ledger.open() as ledger, alone(prepared.first.run_id, observer):
-        return _Submission(prepared, ledger, observer, progress).run(new)
+    with (
+        Ledger.open() as ledger,
+        alone(prepared.first.run_id, observer),
+        closing(registry.connect(prepared.settings.provider, prepared.request().account)) as client,
+    ):
+        return _Submission(prepared, client, ledger, observer, progress).run(new)
 
 
 class _Submission:
-    def __init__(self, prepared: Prepared, ledger: Ledger, observer: Observer, progress: Progress) -> None:
+    def __init__(
+        self, prepared: Prepared, client: Client, ledger: Ledger, observer: Observer, progress: Progress
+    ) -> None:
         self._prepared = prepared
+        self._client = client
         self._ledger = ledger
         self._observer = observer
         self._progress = progress
-        self._client: Client = registry.connect(prepared.settings.provider, prepared.request().account)
 
     def run(self, new: bool) -> Run:
         family = self._ledger.family(self._prepared.first.run_id)

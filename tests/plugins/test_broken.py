@@ -30,6 +30,7 @@ class Client:
     def list(self, run_id=None): yield from ()
     def artefacts(self, native_id): yield from ()
     def find(self, request): return {}["no such key"]
+    def close(self): open("closed", "w").close()
 
 def connect(account):
     return Client()
@@ -94,6 +95,12 @@ def test_a_job_cannot_be_sent(tmp_path: Path, job: Path, source: str, message: s
     assert (sent.code, sent.out) == (3, "")
     said = [line for line in sent.err.splitlines() if not line.startswith("note: ")]  # of where the data would go
     assert said[0].startswith(NAMED + message)
+
+
+def test_its_connections_are_given_back_whatever_it_raises(tmp_path: Path, job: Path) -> None:
+    package(tmp_path / "site", "bad", f"{FINE}{CLIENT}")
+    assert _cloudtrain(tmp_path / "site", "submit", job, "--provider", "bad").code == 3
+    assert (tmp_path / "site/closed").exists()
 
 
 def test_it_disturbs_no_other(tmp_path: Path) -> None:

@@ -108,6 +108,9 @@ class LocalRuns:
             raise SpecError(f"there is no run {text!r} in {self._project / RUNS}")
         return str(path.resolve())
 
+    def close(self) -> None:
+        """Nothing is held open."""
+
 
 def runs_in(project: Path) -> list[Path]:
     """The folders of all runs of a project."""

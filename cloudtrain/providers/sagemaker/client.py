@@ -125,6 +125,10 @@ class SageMaker:
         """A job's name, or its ARN."""
         return names.native_id(text, self._region)
 
+    def close(self) -> None:
+        """Of all of boto3's clients."""
+        self._services.close()
+
     def _asked(self, name: str) -> Mapping[str, Any]:
         describe, what = self._services.sagemaker.describe_training_job, f"find training job {name}"
         found: Mapping[str, Any] = called(describe, what, self._region, "TrainingJobName", TrainingJobName=name)

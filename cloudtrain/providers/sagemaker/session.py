@@ -30,6 +30,7 @@ class Services:
         except ImportError as error:
             raise MissingError(f"SageMaker needs boto3: {error}", hint=EXTRAS["sagemaker"]) from error
         self.region = region
+        self._made: list[Any] = []
         with asking("find credentials", region):
             core = botocore.session.get_session()
             self._session = Session(botocore_session=core, region_name=region)
@@ -61,7 +62,13 @@ class Services:
 
     def _client(self, name: str) -> Any:
         with asking(f"use {name}", self.region):
-            return self._session.client(name, config=self._config)
+            self._made.append(made := self._session.client(name, config=self._config))
+        return made
+
+    def close(self) -> None:
+        """Give the connections back."""
+        for client in self._made:
+            client.close()
 
 
 def _retries(core: Any) -> dict[str, Any]:

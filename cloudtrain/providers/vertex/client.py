@@ -55,7 +55,7 @@ class Vertex:
         self.settle_seconds = _SETTLE_SECONDS_HERE if here else _SETTLE_SECONDS
         self._project = project
         self._parent = f"projects/{project}/locations/{region}"
-        endpoints = Endpoints(project, region)
+        self._endpoints = endpoints = Endpoints(project, region)
         self._jobs = Jobs(endpoints, self._parent)
         self._store = Store(endpoints)
         self._logs = Logs(endpoints, project, _ORDER_SECONDS_HERE if here else _ORDER_SECONDS)
@@ -117,6 +117,10 @@ class Vertex:
     def native_id(self, text: str) -> str:
         """A job's number, its resource name, or its display name, which is the name that its request gave it."""
         return finding.native_id(text, self._jobs, self._parent)
+
+    def close(self) -> None:
+        """Of all of Google's clients."""
+        self._endpoints.close()
 
     def _described(self, job: Job, said: str = "") -> Description:
         return described(job, self._project, time.time(), said)

@@ -44,6 +44,8 @@ class Endpoints:
         self._region = region
         self._environ = environ
         self._found = credentials
+        self._made: list[Any] = []
+        """Each has a ``close``."""
 
     @property
     def vertex(self) -> str:
@@ -53,20 +55,25 @@ class Endpoints:
     def job_service(self) -> Any:
         """A JobServiceClient."""
         with _loading():
-            service = _module("google.cloud.aiplatform_v1.services.job_service")
-            given = self._environ.get(VERTEX)
-            if not given:
-                return service.JobServiceClient(
-                    credentials=self._credentials(), client_options={"api_endpoint": self.vertex}
-                )
-            scheme, _, address = given.rstrip("/").partition("://")
-            if scheme == "http":
-                options = {"api_endpoint": given.rstrip("/")}
-                return service.JobServiceClient(credentials=_anonymous(), client_options=options, transport="rest")
-            if scheme == "https":
-                return service.JobServiceClient(credentials=_anonymous(), client_options={"api_endpoint": address})
-            if scheme == "grpc":
-                return service.JobServiceClient(transport=_without_tls(address))
+            made = self._job_service()
+        self._made.append(made.transport)
+        return made
+
+    def _job_service(self) -> Any:
+        service = _module("google.cloud.aiplatform_v1.services.job_service")
+        given = self._environ.get(VERTEX)
+        if not given:
+            return service.JobServiceClient(
+                credentials=self._credentials(), client_options={"api_endpoint": self.vertex}
+            )
+        scheme, _, address = given.rstrip("/").partition("://")
+        if scheme == "http":
+            options = {"api_endpoint": given.rstrip("/")}
+            return service.JobServiceClient(credentials=_anonymous(), client_options=options, transport="rest")
+        if scheme == "https":
+            return service.JobServiceClient(credentials=_anonymous(), client_options={"api_endpoint": address})
+        if scheme == "grpc":
+            return service.JobServiceClient(transport=_without_tls(address))
         raise SpecError(f"{VERTEX} must begin with http://, grpc:// or https://, not {shown(given)}")
 
     def log_service(self) -> Any:
@@ -76,16 +83,25 @@ class Endpoints:
             given = self._environ.get(LOGGING)
             options = {"api_endpoint": given.rstrip("/")} if given else None
             credentials = self._credentials_for(LOGGING)
-            return logging.Client(
+            made = logging.Client(
                 project=self._project, credentials=credentials, client_options=options, _use_grpc=False
             )
+        self._made.append(made)
+        return made
 
     def store(self) -> Any:
         """A client of Cloud Storage, which reads its own variable."""
         os.environ.setdefault(_NO_METADATA, "true")
         with _loading():
             storage = _module("google.cloud.storage")
-            return storage.Client(project=self._project, credentials=self._credentials_for(STORAGE))
+            made = storage.Client(project=self._project, credentials=self._credentials_for(STORAGE))
+        self._made.append(made)
+        return made
+
+    def close(self) -> None:
+        """Give back the connections of all clients that were made."""
+        for made in self._made:
+            made.close()
 
     def _credentials_for(self, variable: str) -> Any:
         return _anonymous() if self._environ.get(variable) else self._credentials()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import sys
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from cloudtrain.providers import registry
 from cloudtrain.providers.port import Client
 from tests.clients.sagemaker.aws import Aws, Trouble
 from tests.clients.sagemaker.conftest import REGION
+from tests.clients.sockets import assert_back_to, sockets
 from tests.providers.sagemaker.jobs import CPU, request_of
 
 
@@ -226,3 +229,37 @@ def test_aws_is_told_who_asks(aws: Aws, client: Client) -> None:
     with pytest.raises(RefusedError):
         client.describe("x")
     assert "cloudtrain" in aws.calls[-1].agent
+
+
+class _NoSuchJob(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        answer = b'{"__type": "ValidationException", "message": "Requested resource not found."}'
+        self.send_response(400)
+        self.send_header("Content-Type", "application/x-amz-json-1.1")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.usefixtures("credentials")
+def test_connections_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To a server that leaves them open, as AWS's do."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _NoSuchJob) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        before, client = sockets(), connect()
+        with pytest.raises(RefusedError):
+            client.describe("digits")
+        assert sockets() > before
+        for _ in range(2):
+            client.close()
+            assert_back_to(before)
+        server.shutdown()
+        thread.join()

@@ -136,6 +136,9 @@ class Toy:
             raise SpecError(f"a toy's job is called as its folder, not {text!r}")
         return text
 
+    def close(self) -> None:
+        """Nothing is held open."""
+
     def _read(self, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
         folder = self._jobs / name
         if not (folder / "job.json").is_file():
