@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cloudtrain.cli.types import json_option
+from cloudtrain.errors import did_you_mean
 from cloudtrain.record.state import State
 
 if TYPE_CHECKING:
@@ -19,14 +20,27 @@ _OPTIONAL = ("took", "created", "provider")
 """Columns that give way on a narrow terminal, in this order."""
 
 
+class OneState(click.ParamType[State]):
+    """``RUNNING``, in any letters."""
+
+    name = "state"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> State:
+        try:
+            return State(str(value).upper())
+        except ValueError:
+            known = ", ".join(state.value for state in State)
+            self.fail(f"{value!r} is no state{did_you_mean(str(value), State)}; the states are {known}", param, ctx)
+
+
 @click.command()
 @click.option("--provider", metavar="P", help="Of sagemaker, vertex, azureml or local only.")
 @click.option("--name", metavar="N", help="Of the job with this name only.")
-@click.option("--state", type=click.Choice([state.value for state in State], case_sensitive=False), metavar="S",
+@click.option("--state", type=OneState(), metavar="S",
               help="In this state only, such as RUNNING or FAILED.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many.")
 @json_option
-def command(provider: str | None, name: str | None, state: str | None, limit: int, as_json: bool) -> None:
+def command(provider: str | None, name: str | None, state: State | None, limit: int, as_json: bool) -> None:
     """List runs, the newest first: those submitted or run from this machine, and all of the project in this folder.
 
     Asks no cloud: the state of a cloud's run is the one last seen. `cloudtrain status RUN` asks.
@@ -36,7 +50,7 @@ def command(provider: str | None, name: str | None, state: str | None, limit: in
 
     if provider is not None:
         known(provider, local=True)
-    found = runs(limit, provider=provider, name=name, state=State(state) if state else None)
+    found = runs(limit, provider=provider, name=name, state=state)
     if as_json:
         click.echo(json.dumps([entry.as_dict() for entry in found], indent=1))
     elif not found:

@@ -48,7 +48,8 @@ def placed(job: Job, settings: Settings) -> Placed:
         content = _digest(folder)
         to = f"{store_of(settings)}/data/{content.digest}/"
         ships.append(Shipped("data", to, str(folder)))
-        notes.append(f"data.{name}: {content.files} files, {_size(content.size)}, of {folder} go to {to}")
+        files = "1 file" if content.files == 1 else f"{content.files:,} files"
+        notes.append(f"data.{name}: {files}, {_size(content.size)}, of {folder} go to {to}")
         uris[name] = {"uri": {settings.provider: to}}
     return Placed(job.with_(data=uris) if uris else job, tuple(ships), tuple(notes))
 

@@ -92,6 +92,7 @@ def test_status_says_what_to_do_next(project: Path) -> None:
         (["download", RUN, "--only", "modle"], "no such results: modle, did you mean 'model'?"),
         (["download", RUN, "--only", "checkpoints"], f"run {RUN} has left no checkpoints"),
         (["resume", RUN], f"run {RUN} has succeeded: there is nothing to go on with"),
+        (["runs", "--state", "DONE"], "'DONE' is no state; the states are PENDING, PROVISIONING, RUNNING,"),
         (["runs", "--provider", "azure"], "unknown provider 'azure'"),
         (["submit", "job.yaml", "--provider", "nowhere"], "known: sagemaker, vertex, azureml, local"),
         (["submit", "job.yaml", "--provider", "local", "--dry-run", "--follow"], "--follow does not go with it"),
