@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -123,7 +124,7 @@ def _read(text: str) -> Any:
     """None for what is no JSON object."""
     try:
         answer = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):  # nested as no answer is
         return None
     return answer if isinstance(answer, dict) else None
 
@@ -131,7 +132,7 @@ def _read(text: str) -> Any:
 def _size(content_range: str) -> int:
     """``bytes 5-9/10``, ``bytes */10``: the 10."""
     total = content_range.rpartition("/")[2]
-    return int(total) if total.isdecimal() else -1
+    return int(total) if re.fullmatch(r"[0-9]{1,18}", total) else -1
 
 
 def _host(url: str) -> str:

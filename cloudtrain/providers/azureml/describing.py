@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from cloudtrain.providers.azureml.errors import shown, words_of
@@ -69,7 +69,7 @@ def _seconds(time: str) -> float | None:
         moment = datetime.fromisoformat(f"{second}{zone if ':' in zone else zone[:3] + ':' + zone[3:]}")
     except ValueError:
         return None
-    return moment.astimezone(timezone.utc).timestamp() + float(fraction or 0)
+    return moment.timestamp() + float(fraction or 0)
 
 
 def _restarts(details: Mapping[str, Any]) -> int:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from cloudtrain.errors import RefusedError, UnreachableError
 from cloudtrain.providers.azureml.calls import Caller
 from cloudtrain.providers.azureml.endpoints import Endpoints
+from cloudtrain.providers.paging import Tokens
 from cloudtrain.providers.reading import mappings, text
 
 _JOBS = "2024-01-01-preview"
@@ -66,13 +67,13 @@ class Workspace:
         """All command jobs that are not archived and have the tag, in the service's order."""
         doing = f"list the jobs of workspace {self.name}"
         params = {"listViewType": "ActiveOnly", "jobType": "Command", "tag": tag}
-        page = self._call("GET", "/jobs", _JOBS, doing, params=params)
+        page, links = self._call("GET", "/jobs", _JOBS, doing, params=params), Tokens(doing)
         while True:
             if page is None:
                 raise RefusedError(f"there is no workspace {self.name}, or it is not shown to you", cause="permission")
             for _, job in mappings(page, "value"):
                 yield job
-            if not (link := text(page, "nextLink")):
+            if not (link := links.next(text(page, "nextLink"))):
                 return
             page = self._caller.json("GET", link, doing)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudtrain.errors import MissingError, RefusedError, UnreachableError
 from cloudtrain.providers.nodes import FINGERPRINT
+from cloudtrain.providers.paging import Tokens
 from cloudtrain.providers.port import Artefact, Cursor, Description, LogPage, Progress, Uploaded, silent
 from cloudtrain.providers.reading import entries, text
 from cloudtrain.providers.sagemaker import artefacts, names
@@ -152,7 +153,7 @@ class SageMaker:
 
     def _summaries(self, beginning: str) -> Iterator[Mapping[str, Any]]:
         """A page may be short, or empty, and more may follow: only the token says that there is none."""
-        token = ""
+        tokens, token = Tokens("list training jobs"), ""
         while True:
             answer = called(
                 self._services.sagemaker.list_training_jobs,
@@ -166,7 +167,7 @@ class SageMaker:
                 **({"NextToken": token} if token else {}),
             )
             yield from entries(answer, "TrainingJobSummaries")
-            token = text(answer, "NextToken")
+            token = tokens.next(text(answer, "NextToken"))
             if not token:
                 return
             time.sleep(_LIST_SECONDS)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cloudtrain.errors import CloudtrainError, RefusedError, UnreachableError
+from cloudtrain.providers.paging import Tokens
 from cloudtrain.providers.questions import NO_JOB, Check, Question, Signed, Unknown
 from cloudtrain.providers.reading import entries, text
 from cloudtrain.providers.sagemaker.account import account_problems
@@ -260,7 +261,7 @@ def _quota(aws: Aws, native: Mapping[str, Any] | None) -> Check:
 
 
 def _quota_called(aws: Aws, name: str) -> float | None:
-    client, token = aws.client("service-quotas"), ""
+    client, tokens, token = aws.client("service-quotas"), Tokens("list quotas"), ""
     while True:
         with asking("list quotas", aws.region):
             page = client.list_service_quotas(
@@ -269,6 +270,6 @@ def _quota_called(aws: Aws, name: str) -> float | None:
         for quota in entries(page, "Quotas"):
             if text(quota, "QuotaName") == name:
                 return float(quota["Value"])
-        token = text(page, "NextToken")
+        token = tokens.next(text(page, "NextToken"))
         if not token:
             return None

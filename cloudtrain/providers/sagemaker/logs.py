@@ -16,8 +16,9 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from cloudtrain.providers.loglines import parse
+from cloudtrain.providers.paging import Tokens
 from cloudtrain.providers.port import Cursor, LogLine, LogPage
-from cloudtrain.providers.reading import entries, section, text
+from cloudtrain.providers.reading import entries, section, text, whole
 from cloudtrain.providers.sagemaker.errors import called
 from cloudtrain.providers.sagemaker.refusals import BadParameter, NotThere
 
@@ -84,7 +85,7 @@ class LogReader:
     def _listed(self) -> Iterator[Stream]:
         # With the slash: the names of other jobs may begin with this one's.
         asked = {"logGroupName": GROUP, "logStreamNamePrefix": f"{self._job}/"}
-        token = ""
+        tokens, token = Tokens(f"list the log streams of {self._job}"), ""
         while True:
             answer = called(
                 self._logs.describe_log_streams,
@@ -99,6 +100,7 @@ class LogReader:
             last, token = token, text(answer, "nextToken")
             if token in ("", last):
                 return
+            tokens.next(token)
 
     def _read(self, stream: Stream, place: Place) -> tuple[list[LogLine], Place, bool]:
         """The lines behind ``place``, where they end, and whether nothing more is there now."""
@@ -162,7 +164,7 @@ def _place(kept: Any) -> Place:
 
 
 def _events(answer: Mapping[str, Any]) -> list[_Event]:
-    return [(found.get("timestamp", 0), found.get("message", "")) for found in entries(answer, "events")]
+    return [(whole(found, "timestamp") or 0, text(found, "message")) for found in entries(answer, "events")]
 
 
 def _behind(events: list[_Event], time: int, skip: int) -> tuple[list[_Event], int]:

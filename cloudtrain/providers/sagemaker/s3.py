@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from cloudtrain.providers.paging import Tokens
+from cloudtrain.providers.reading import mappings, text, whole
 from cloudtrain.providers.sagemaker.errors import called
 from cloudtrain.providers.sagemaker.places import SCHEME, folder
 from cloudtrain.providers.sagemaker.refusals import NotThere
@@ -29,7 +31,7 @@ def split(uri: str) -> tuple[str, str]:
 def stored(s3: Any, uri: str, region: str) -> Iterator[Stored]:
     """All objects below the folder, but for the empty ones that stand for folders. One call for each 1,000."""
     bucket, prefix = split(folder(uri))
-    token = ""
+    tokens, token = Tokens(f"list {folder(uri)}"), ""
     while True:
         page = called(
             s3.list_objects_v2,
@@ -39,11 +41,11 @@ def stored(s3: Any, uri: str, region: str) -> Iterator[Stored]:
             Prefix=prefix,
             **({"ContinuationToken": token} if token else {}),
         )
-        for found in page.get("Contents", ()):
-            key = found["Key"]
-            if not key.endswith("/"):
-                yield Stored(key.removeprefix(prefix), found["Size"], f"{SCHEME}{bucket}/{key}")
-        token = page.get("NextContinuationToken", "")
+        for _, found in mappings(page, "Contents"):
+            key = text(found, "Key")
+            if key.startswith(prefix) and not key.endswith("/"):
+                yield Stored(key.removeprefix(prefix), whole(found, "Size") or 0, f"{SCHEME}{bucket}/{key}")
+        token = tokens.next(text(page, "NextContinuationToken"))
         if not token:
             return
 

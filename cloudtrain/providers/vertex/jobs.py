@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from cloudtrain.errors import CloudtrainError, UnreachableError
+from cloudtrain.providers.paging import Tokens
 from cloudtrain.providers.vertex.calls import effect, retry
 from cloudtrain.providers.vertex.endpoints import Endpoints
 from cloudtrain.providers.vertex.errors import Told, told
@@ -57,8 +58,10 @@ class Jobs:
         request = {"parent": self._parent, "filter": chosen, "page_size": _PAGE}
         with self._told:
             pager = self._client.list_custom_jobs(request=request, timeout=_SECONDS, retry=retry(_PATIENCE_SECONDS))
-            for found in pager:
-                yield _as_json(found)
+            tokens = Tokens(f"list jobs of {self._name}")
+            for page in pager.pages:
+                tokens.next(page.next_page_token)
+                yield from map(_as_json, page.custom_jobs)
 
     def create(self, native: Mapping[str, Any], made: Callable[[], Job | None]) -> Job:
         """Make the job: once, whatever becomes of the answers. ``made`` looks whether it is there.

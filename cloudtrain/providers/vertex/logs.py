@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from cloudtrain.errors import RefusedError, UnreachableError
 from cloudtrain.providers.loglines import parse
+from cloudtrain.providers.paging import Tokens
 from cloudtrain.providers.port import Cursor, LogLine, LogPage
 from cloudtrain.providers.reading import at, entries, text
 from cloudtrain.providers.vertex.calls import retry
@@ -132,11 +133,11 @@ class Logs:
     ) -> Iterator[list[Entry]]:
         """All entries of the job that have been ``chosen``. A page may be empty, and others follow."""
         asked = self._asked(subject.number, chosen, order, size)
-        token = ""
+        tokens, token = Tokens(f"read the log of job {subject.number}"), ""
         while True:
             answer = self._answer({**asked, "pageToken": token} if token else asked)
             yield [entry for item in entries(answer, "entries") if (entry := _entry(item))]
-            token = text(answer, "nextPageToken")
+            token = tokens.next(text(answer, "nextPageToken"))
             if not token:
                 return
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from cloudtrain.errors import RefusedError
+from cloudtrain.providers.paging import Tokens
 from cloudtrain.providers.vertex.endpoints import Endpoints
 from cloudtrain.providers.vertex.errors import Told
 from cloudtrain.providers.vertex.places import SCHEME
@@ -47,7 +48,8 @@ class Store:
         """
         bucket, prefix = split(folder)
         with self.told(bucket):
-            for blob in self.client.list_blobs(bucket, prefix=prefix, timeout=TIMEOUT, retry=patience()):
+            found = self.client.list_blobs(bucket, prefix=prefix, timeout=TIMEOUT, retry=patience())
+            for blob in _all(found, Tokens(f"list {folder}")):
                 path = blob.name[len(prefix) :]
                 if path and not path.endswith("/"):
                     created = blob.time_created.timestamp() if blob.time_created else 0.0
@@ -99,6 +101,13 @@ class _AboutBucket(Told):
                 cause="data",
             ) from error
         super().__exit__(kind, error, trace)
+
+
+def _all(found: Any, tokens: Tokens) -> Iterator[Any]:
+    """The blobs of Google's own iterator, which would follow any token."""
+    for page in found.pages:
+        tokens.next(found.next_page_token or "")
+        yield from page
 
 
 def patience(seconds: float = _PATIENCE_SECONDS) -> Any:

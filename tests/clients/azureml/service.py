@@ -94,6 +94,8 @@ class Service:
         """Operation and the token of the user whom a job is to run as."""
         self.complaints: list[str] = []
         self.page_size = 2
+        self.endless = False
+        """Whether a page of jobs is followed by itself."""
         self._faults: list[tuple[str, Fault, bool]] = []
         self._lock = threading.Lock()
 
@@ -187,7 +189,9 @@ class Service:
         first = int(call.request.args.get("$skip", "0"))
         ours = [job for job in reversed(self.jobs.values()) if call.request.args["tag"] in job["properties"]["tags"]]
         page: dict[str, Any] = {"value": ours[first : first + self.page_size]}
-        if first + self.page_size < len(ours):
+        if self.endless:
+            page["nextLink"] = call.request.url
+        elif first + self.page_size < len(ours):
             base = call.request.url.split("&%24skip")[0].split("&$skip")[0]
             page["nextLink"] = f"{base}&%24skip={first + self.page_size}"
         return page

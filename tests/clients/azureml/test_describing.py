@@ -207,6 +207,20 @@ def test_list(service: Service, client: Any) -> None:
     assert service.times("ListJobs") == 4 * 2
 
 
+def test_a_list_without_end(service: Service, client: Any) -> None:
+    service.endless = True
+    with pytest.raises(UnreachableError, match="the service's list has no end"):
+        list(client.list())
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-13-01T00:00:00Z"])
+def test_times_at_the_end_of_the_calendar(service: Service, client: Any, time: str) -> None:
+    service.has_job("x", "Running")
+    service.jobs["x"]["properties"]["startTime"] = time
+    service.details["x"] = {"startTimeUtc": time, "endTimeUtc": time}
+    assert client.describe("x").state is State.RUNNING
+
+
 def test_native_id(client: Any) -> None:
     assert client.native_id("digits-1-a1") == "digits-1-a1"
     assert client.native_id(f"{ARM_ID}/jobs/digits-1-a1") == "digits-1-a1"

@@ -63,6 +63,8 @@ class Aws:
         """So many before every page of log events that holds some."""
         self.shuffled = False
         """Whether the events of a page come in any order."""
+        self.odd: list[Any] = []
+        """Events before those of a page."""
         self.after: tuple[str, int] | None = None
         """An operation, and how often it is done before nothing answers any more."""
         self.page: bytes | None = None
@@ -81,6 +83,7 @@ class Aws:
         self.troubles = []
         self.empty_pages = 0
         self.shuffled = False
+        self.odd = []
         self.after = None
         self.page = None
 
@@ -110,7 +113,7 @@ class Aws:
     def _answer(self, operation: str, environ: dict[str, Any], body: bytes, start_response: Start) -> Iterable[bytes]:
         if environ.get("HTTP_X_AMZ_TARGET", "").startswith("SageMaker."):
             return self._job(operation, body, start_response)
-        if operation == "GetLogEvents" and (self.empty_pages or self.shuffled):
+        if operation == "GetLogEvents" and (self.empty_pages or self.shuffled or self.odd):
             return self._events(environ, start_response, json.loads(body))
         return self._moto(environ, start_response)
 
@@ -135,6 +138,7 @@ class Aws:
             answer = json.loads(b"".join(self._moto(environ, lambda *_: None)))
             if answer["nextForwardToken"] == moto:  # the end
                 answer["nextForwardToken"] = token
+        answer["events"][:0] = self.odd
         if self.shuffled:
             random.Random(1).shuffle(answer["events"])
         start_response("200 OK", [("Content-Type", "application/x-amz-json-1.1")])

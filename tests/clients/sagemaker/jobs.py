@@ -22,6 +22,8 @@ class Jobs:
         self.known: dict[str, dict[str, Any]] = {}
         self.received: list[dict[str, Any]] = []
         self.page = 100
+        self.endless = False
+        """Whether the last page of a list is followed by the first."""
         """At most so many in a page of a list."""
 
     def answer(self, operation: str, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -65,6 +67,7 @@ class Jobs:
         found = [job for job in newest_first[begin:end] if asked["NameContains"] in job["TrainingJobName"]]
         fields = ("TrainingJobName", "TrainingJobArn", "CreationTime", "TrainingJobStatus", "SecondaryStatus")
         more = {"NextToken": str(end)} if end < len(newest_first) else {}
+        more = {"NextToken": "0"} if self.endless else more
         return 200, {"TrainingJobSummaries": [{name: job[name] for name in fields} for job in found], **more}
 
 

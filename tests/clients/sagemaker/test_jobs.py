@@ -154,6 +154,12 @@ class TestList:
         assert [seen.name for seen in client.list()] == [request.name for request in reversed(several)]
         assert aws.operations("ListTrainingJobs") == ["ListTrainingJobs"] * 3
 
+    @pytest.mark.usefixtures("several")
+    def test_a_list_without_end(self, aws: Aws, client: Client) -> None:
+        aws.jobs.endless = True
+        with pytest.raises(UnreachableError, match="the service's list has no end"):
+            list(client.list())
+
     def test_the_attempts_of_one_run(self, aws: Aws, client: Client, several: list[Request]) -> None:
         first = several[0]
         run_id = first.native["Environment"]["CLOUDTRAIN_RUN_ID"]

@@ -138,6 +138,13 @@ def test_more_streams_than_a_page_of_their_list_holds(client: Client, log: Log) 
     assert sorted(line.rank for line in lines if line.rank is not None) == list(range(51))
 
 
+def test_events_that_are_none(aws: Aws, client: Client, log: Log) -> None:
+    log.write("algo-1-1800000000", ["[0/0] here"])
+    aws.odd = [None, {}, {"timestamp": "soon", "message": None}, {"timestamp": None, "message": ["x"]}]
+    lines, _ = read(client)
+    assert [line.text for line in lines if line.text] == ["here"]
+
+
 def test_empty_pages_with_more_behind_them(aws: Aws, client: Client, log: Log) -> None:
     log.write("algo-1-1800000000", [f"[0/0] {number}" for number in range(20)])
     aws.empty_pages = 3

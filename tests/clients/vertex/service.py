@@ -56,6 +56,8 @@ class Service:
         self.troubles: list[Trouble] = []
         self.log = EntryLog()
         self.before_create: Callable[[], None] = lambda: None
+        self.endless = False
+        """Whether the last page of jobs is followed by the first."""
         self._lock = threading.RLock()
 
     def trouble(self, operation: str) -> Trouble | None:
@@ -96,7 +98,8 @@ class Service:
         fits = _filter_of(chosen)
         found = [job for job in self.jobs.values() if fits(job)]
         start = int(token or 0)
-        return found[start : start + _PAGE], str(start + _PAGE) if len(found) > start + _PAGE else ""
+        last = "0" if self.endless else ""
+        return found[start : start + _PAGE], str(start + _PAGE) if len(found) > start + _PAGE else last
 
 
 def _filter_of(chosen: str) -> Callable[[Mapping[str, Any]], bool]:

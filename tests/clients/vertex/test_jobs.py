@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cloudtrain.errors import MissingError, NotFoundError, RefusedError, SpecError
+from cloudtrain.errors import MissingError, NotFoundError, RefusedError, SpecError, UnreachableError
 from cloudtrain.providers.base import Request
 from cloudtrain.providers.port import Client
 from cloudtrain.record.state import State
@@ -203,6 +203,9 @@ def test_attempts_are_listed_newest_first(either: str, service: Service, connect
     assert len(of_run) == 5
     assert next(found.name for found in client.list()).startswith("other-")
     assert len(list(client.list())) == 6
+    service.endless = True
+    with pytest.raises(UnreachableError, match="the service's list has no end"):
+        list(client.list())
 
 
 def test_a_job_of_another_request_has_the_name(rest: None, service: Service, connect: Connect) -> None:
