@@ -37,7 +37,8 @@ def code_digest(entrypoints: str, bundle: str) -> str:
 def run_id_of(job: Job, provider: str, settings: Mapping[str, str], code: str) -> str:
     """``digits-3f9c2b71aa``: the job's name and a digest of all that it asks for.
 
-    So a request shown today and one sent tomorrow have the same name, and sending twice can be seen.
+    So a request shown today and one sent tomorrow have the same name, and sending twice can be seen. Every setting
+    counts, whether it is set or not: one that a later version adds must count only where it is set, or all ids change.
     """
     asked = {**asked_of(job, provider), "args": job.argv}  # the order of a mapping's arguments counts
     return f"{job.name}-{digest('cloudtrain-run 1', asked, provider, dict(settings), code)[:_HEX]}"
