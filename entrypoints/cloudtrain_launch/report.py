@@ -85,7 +85,7 @@ def _say(report: Report, sink: Sink) -> None:
     """The end in words, the first failure and its traceback first."""
     root = report["root"]
     if report["outcome"] == "preempted":
-        sink.line(None, "preempted: all ranks were told to stop; continue from the last checkpoint")
+        sink.line(None, "stopped from outside: all ranks were told to stop; continue from the last checkpoint")
     if root and report["outcome"] == "failed":
         sink.line(None, f"failed first: {root['message']}")
         for line in (root["traceback"] or "").splitlines():
@@ -95,4 +95,6 @@ def _say(report: Report, sink: Sink) -> None:
     for rank in report["ranks"]:
         if rank["status"] and report["outcome"] == "failed" and (not root or rank["rank"] != root["rank"]):
             sink.line(None, f"then rank {rank['rank']} {describe_status(rank['status'])}")
-    sink.line(None, f"node {report['node']} {report['outcome']}, exit code {report['exit_code']}")
+    # Whether a machine was taken away or somebody has asked for the end, nobody says in here.
+    outcome = "stopped from outside" if report["outcome"] == "preempted" else report["outcome"]
+    sink.line(None, f"node {report['node']} {outcome}, exit code {report['exit_code']}")

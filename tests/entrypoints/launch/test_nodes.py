@@ -151,6 +151,8 @@ def test_preemption_of_one_node_ends_all_with_143(job: Job) -> None:
     assert "[1/-] SIGTERM: all ranks are told to stop, at most 30 s" in job.nodes[1].out
     for node in job.nodes:
         assert (node.report["outcome"], node.report["root"], node.report["exit_code"]) == ("preempted", None, 143)
+        assert "preempt" not in node.out  # somebody may have asked for it: in here the two are the same
+        assert node.out.endswith(f"[{node.number}/-] node {node.number} stopped from outside, exit code 143\n")
 
 
 def test_a_launcher_that_hangs_is_found_by_its_silence(job: Job) -> None:
