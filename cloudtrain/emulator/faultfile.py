@@ -174,7 +174,9 @@ def _checked(document: Document, path: Path) -> FaultFile:
     try:
         found = FaultFile.model_validate({} if absent(document.data) else document.data)
     except ValidationError as error:
-        problems += [_placed(problem, document, path) for problem in problems_of(error)]
+        placed = [_placed(problem, document, path) for problem in problems_of(error)]
+        # What is no value at all has been told of, and is of no type.
+        problems += [problem for problem in placed if (problem.line, problem.column) not in document.flaws]
     if problems:
         raise JobFileError(problems)
     return found

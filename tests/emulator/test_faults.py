@@ -14,6 +14,7 @@ from cloudtrain.emulator.faults import CallFault, Faults, JobFaults, Loss, Preem
 from cloudtrain.emulator.sagemaker import operations, verbs
 from cloudtrain.emulator.vertex import rest
 from cloudtrain.errors import SpecError
+from cloudtrain.spec.problems import JobFileError
 
 
 def _faults(folder: Path, text: str) -> Faults:
@@ -218,3 +219,11 @@ def test_what_is_no_fault_file(tmp_path: Path, text: str) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"nowhere\.yaml:1:1: cannot be read: No such file"):
         Faults.load(tmp_path / "nowhere.yaml")
+
+
+def test_an_alias_inside_its_own_anchor_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "faults.yaml"
+    path.write_text("calls: &all [*all]\n")
+    with pytest.raises(JobFileError) as caught:
+        Faults.load(path)
+    assert [problem.message for problem in caught.value.problems] == ["an alias stands inside its own anchor"]
