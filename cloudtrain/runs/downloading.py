@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from cloudtrain.errors import SpecError, did_you_mean
+from cloudtrain.errors import CloudtrainError, SpecError, did_you_mean
 from cloudtrain.providers.landing import below
 from cloudtrain.providers.port import Artefact, Progress
 from cloudtrain.record.folder import cannot_write
@@ -80,6 +80,9 @@ def _arriving(folder: Path) -> Iterator[Path]:
         pass
     try:
         yield fresh
+    except CloudtrainError as error:  # whoever reads it does not find that folder
+        error.message = error.message.replace(str(fresh), str(folder))
+        raise
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
         _let_go(held)

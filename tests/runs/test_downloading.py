@@ -122,3 +122,19 @@ def test_many_downloads_into_one_folder_take_nothing_from_each_other(tmp_path: P
             done.result()
     assert below(tmp_path) == sorted(["model/weights", *(f"outputs/o{number}/log" for number in range(40))])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "outputs"]
+
+
+class Full(Store):
+    """Its files find no room."""
+
+    def fetch(self, artefact: Artefact, folder: Path, progress: Progress) -> None:  # noqa: ARG002 - the port's
+        raise MissingError(f"cannot copy {artefact.path} to {folder}: No space left on device")
+
+
+def test_a_disk_that_is_full_is_named_as_the_user_did(tmp_path: Path) -> None:
+    run = run_of()
+    run.__dict__["client"] = Full(("model", "weights"))
+    with pytest.raises(MissingError) as caught:
+        run.download(tmp_path)
+    assert caught.value.message == f"cannot copy weights to {tmp_path / 'model'}: No space left on device"
+    assert list(tmp_path.iterdir()) == []

@@ -40,7 +40,10 @@ def copy(artefact: Artefact, folder: Path, progress: Progress) -> None:
         reason = error.strerror or error
         if error.filename == artefact.source:
             raise RefusedError(f"{artefact.kind}/{artefact.path} cannot be read: {reason}") from error
-        raise MissingError(f"cannot copy {artefact.source} to {folder}: {reason}") from error
+        raise MissingError(
+            f"cannot copy {artefact.source} to {folder}: {reason}",
+            hint="free some space there, or see to it that it can be written; --to names another folder",
+        ) from error
 
 
 def _places(folder: RunFolder) -> Iterator[tuple[str, Path]]:
