@@ -113,7 +113,7 @@ class AzureMLClient:
         if fingerprint != section(request.native, "environment_variables").get(FINGERPRINT):
             raise RefusedError(
                 f"another job of workspace {self._workspace.name} is called {request.name}",
-                hint="Give the job another name:.",
+                hint="Give the job another name.",
                 cause="invalid",
             )
         return description(job, self._details(job))
