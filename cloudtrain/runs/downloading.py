@@ -75,9 +75,9 @@ def _arriving(folder: Path) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for left in folder.glob(f"{_FRESH}*"):
         _remove_if_left(left)
-    fresh = folder / f"{_FRESH}{secrets.token_hex(8)}"
-    while (held := _made_and_held(fresh)) is None:  # another download took it for one that was left
+    while (made := _made_and_held(folder)) is None:  # another download took it for one that was left
         pass
+    fresh, held = made
     try:
         yield fresh
     except CloudtrainError as error:  # whoever reads it does not find that folder
@@ -88,15 +88,17 @@ def _arriving(folder: Path) -> Iterator[Path]:
         _let_go(held)
 
 
-def _made_and_held(fresh: Path) -> int | None:
-    """The open folder; None if it is gone already. -1 where folders cannot be held."""
-    fresh.mkdir(exist_ok=True)
+def _made_and_held(folder: Path) -> tuple[Path, int] | None:
+    """A new folder, and its lock; None if it is gone already. Never twice by one name, which somebody may be about to
+    remove."""
+    fresh = folder / f"{_FRESH}{secrets.token_hex(8)}"
+    fresh.mkdir()
     try:
         held = _hold(fresh)
     except (FileNotFoundError, BlockingIOError):
         return None
     if fresh.is_dir():
-        return held
+        return fresh, held
     _let_go(held)
     return None
 
