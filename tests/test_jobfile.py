@@ -209,7 +209,7 @@ def test_wrong_shapes(text: str, line: str) -> None:
         ('name: "\\U00110000"\n', "1:10: not YAML: "),
         ("a: " + "[" * 500, "1:68: more than 64 levels deep"),
         ("a: " + "{a: " * 100_000, "1:257: more than 64 levels deep"),
-        ("x" * (1 << 20) + "x", "1:1: a job file has at most 1048576 bytes"),
+        ("x" * (1 << 20) + "x", "1:1: more than 1048576 bytes"),
         ("%YAML 3.0\n---\na: 1\n", "1:1: not YAML: found incompatible YAML document"),
         ("? [a]\n: 1\nname: a\nentry: t.py\n", "1:3: a key must be text"),
         ("name: a\nentry: !!python/object:os.x t.py\n", "2:8: entry: the tag '!!python/object:os.x' is not read here"),
@@ -291,7 +291,7 @@ def test_a_key_of_any_text_stays_on_one_line() -> None:
     [
         (lambda _: None, "there is no such file"),
         (lambda path: path.mkdir(), "this is a folder; name the job file in it"),
-        (lambda path: path.write_bytes(b"#" * ((1 << 20) + 1)), "a job file has at most 1048576 bytes"),
+        (lambda path: path.write_bytes(b"#" * ((1 << 20) + 1)), "more than 1048576 bytes"),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path: Path, make: object, message: str) -> None:

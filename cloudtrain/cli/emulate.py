@@ -56,7 +56,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     "none: all on this machine's network.",
 )
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
-def command(providers: tuple[str, ...], cmd: tuple[str, ...], **options: Any) -> None:
+def command(providers: tuple[str, ...], cmd: tuple[str, ...], faults: Path | None, **options: Any) -> None:
     """Run CMD, given behind --, with SageMaker, Vertex AI and Azure ML emulated on this machine. Vendors' own clients
     find them by variables; credentials of this shell are not passed on. At the end of CMD everything is gone, jobs that
     still run and the ledger of the emulated runs, too.
@@ -73,8 +73,10 @@ def command(providers: tuple[str, ...], cmd: tuple[str, ...], **options: Any) ->
     _look_for(cmd)
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")  # else gRPC prints a line when CMD is started
     from cloudtrain.emulator import Emulator
+    from cloudtrain.emulator.faults import Faults
 
-    with _signals() as signals, Emulator(providers or None, **options) as emulator:
+    planned = Faults.load(faults) if faults else None  # before signals are kept back: nobody may ever write a pipe
+    with _signals() as signals, Emulator(providers or None, faults=planned, **options) as emulator:
         _tell(emulator)
         code = _run(cmd, emulator.environment(), signals) if cmd else _stay(emulator, signals)
         _tell_what_goes(emulator)

@@ -86,7 +86,7 @@ def _unprintable(text: str) -> re.Match[str] | None:
 
 def _decoded(content: str | bytes) -> str:
     if len(content) > MOST_BYTES:
-        raise NotYaml(f"a job file has at most {MOST_BYTES} bytes; this is something else", 1, 1)
+        raise NotYaml(f"more than {MOST_BYTES} bytes; this is something else", 1, 1)
     if isinstance(content, str):
         return content
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -220,6 +221,22 @@ def test_who_asks_twice_before_the_command_runs_does_not_wait(emulate: Emulate) 
     assert process.returncode == 143
     emulate.nothing_is_left(everything)
     assert not started[0].exists()
+
+
+def test_who_waits_for_a_fault_file_that_nobody_writes_can_be_ended(emulate: Emulate) -> None:
+    pipe = emulate.folder / "faults"
+    os.mkfifo(pipe)
+    process = emulate.start("--provider", "vertex", "--faults", str(pipe), "--", "true")
+    writer = -1
+    while writer < 0:
+        assert process.poll() is None
+        with contextlib.suppress(OSError):  # nobody has opened it to read yet
+            writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=LIMIT_SECONDS)
+    os.close(writer)
+    assert process.returncode == 143
+    emulate.nothing_is_left([])
 
 
 def test_when_it_is_killed_the_command_is_told_and_nothing_is_left(emulate: Emulate) -> None:
