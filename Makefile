@@ -14,7 +14,7 @@ demo: $(VENV)/demo-ready
 	cd $(DEMO) && ../$(BIN)/cloudtrain run job.yaml --nodes 2 --processes 2
 
 test: $(VENV)/ready $(VENV)/azurite/ready
-	$(BIN)/python -m pytest -n 4 --dist loadgroup $(PYTEST)  # tests/conftest.py says what goes side by side
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST)  # tests/conftest.py says what goes side by side
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -8,13 +8,10 @@ import pytest
 
 _ALONE = (
     ("runs", ("local", "runs", "test_wheel.py")),
-    ("launcher", ("entrypoints",)),
-    ("endings", ("conformance/test_endings.py",)),
-    ("clouds", ("emulator", "conformance")),
+    ("clouds", ("entrypoints", "emulator", "conformance")),
 )
-"""What starts nodes and ranks of its own, which share the machine: in each of these groups one test after the other.
-With ``pytest -n 4 --dist loadgroup`` the groups run side by side, for most of what they do is waiting, and beside them
-all that only computes. The first that fits counts."""
+"""What starts nodes and ranks of its own, which share the machine: in each group one test after the other, and with
+``pytest -n 2 --dist loadgroup`` never more than two. More at once take longer: ranks that wait for each other spin."""
 _TESTS = Path(__file__).parent
 
 

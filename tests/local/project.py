@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 CLOUDTRAIN = str(Path(sys.executable).with_name("cloudtrain"))
-LIMIT_SECONDS = 120
+LIMIT_SECONDS = 400
 """Bound on one command; nothing is asserted about how long it really takes."""
 
 HELLO = """

@@ -12,7 +12,7 @@ import pytest
 from cloudtrain.record.observer import Observer
 from cloudtrain.runs.alone import alone
 
-LIMIT_SECONDS = 60
+LIMIT_SECONDS = 240
 HOLDER = """
 import sys
 from cloudtrain.runs.alone import alone

@@ -17,7 +17,7 @@ from tests.clients.sockets import assert_back_to, sockets
 from tests.clients.vertex.service import Service
 from tests.providers.contexts import ACCOUNTS
 
-LIMIT_SECONDS = 60
+LIMIT_SECONDS = 240
 
 
 class Waiting(Observer):

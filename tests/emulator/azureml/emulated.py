@@ -19,7 +19,7 @@ import requests
 from cloudtrain.emulator import Emulator
 from cloudtrain.emulator.azureml.plane import AzureMlPlane
 
-LIMIT_SECONDS = 90.0
+LIMIT_SECONDS = 300.0
 PATH = (
     "/subscriptions/00000000-0000-0000-0000-0000000000aa/resourceGroups/emulated"
     "/providers/Microsoft.MachineLearningServices/workspaces/emulated"

@@ -16,7 +16,7 @@ with warnings.catch_warnings():
 PROJECT, REGION = "my-project", "europe-west4"
 PARENT = f"projects/{PROJECT}/locations/{REGION}"
 BUCKET = "cloudtrain-emulator"
-_LIMIT_SECONDS = 60.0
+_LIMIT_SECONDS = 240.0
 
 
 class Clients:
