@@ -58,9 +58,7 @@ class RunFolder:
             folder.path.mkdir(parents=True, mode=0o700)  # logs and arguments are the user's own
             for name in ("logs", "metrics", "nodes", "checkpoints", "model", "output"):
                 (folder.path / name).mkdir(parents=True)
-            ignore = runs.parent / ".gitignore"
-            if not ignore.exists():
-                ignore.write_text("*\n")
+            keep_from_shipping(runs.parent)
         except OSError as error:
             raise cannot_write(error, folder.path) from error
         return folder
@@ -215,6 +213,13 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
     except OSError as error:
         new.unlink(missing_ok=True)
         raise cannot_write(error, path) from error
+
+
+def keep_from_shipping(folder: Path) -> None:
+    """What lies in a project ships with its next job, but for what a ``.gitignore`` names. Raises OSError."""
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
 
 
 def cannot_write(error: OSError, path: Path) -> MissingError:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from cloudtrain.errors import CloudtrainError, SpecError, did_you_mean
 from cloudtrain.providers.landing import below
 from cloudtrain.providers.port import Artefact, Progress
-from cloudtrain.record.folder import cannot_write
+from cloudtrain.record.folder import cannot_write, keep_from_shipping
 from cloudtrain.spec.problems import shown
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def download(
             _refuse(folder, [one for one in _first_of_each_name(found) if _differs_in_size(one, folder)])
         with _arriving(folder) as fresh:
             if alone:
-                _keep_from_shipping(folder)
+                keep_from_shipping(folder)
             left_out = _fetch(run, found, fresh, progress)
             _refuse(folder, list(_put_in_place(fresh, folder, force)))
     except OSError as error:
@@ -141,13 +141,6 @@ def _tell_what_was_left_out(messages: list[str]) -> None:
     what = "it was" if len(messages) == 1 else f"these {len(messages)} were"
     text = "\n".join([*messages[:_MOST_NAMED], *rest])
     raise SpecError(text, hint=f"{what} left out; all else has been downloaded")
-
-
-def _keep_from_shipping(folder: Path) -> None:
-    """What lies in a project ships with its next job, but for what a ``.gitignore`` names."""
-    file = folder / ".gitignore"
-    if not file.exists():
-        file.write_text("*\n", encoding="utf-8")
 
 
 def _fetch(run: Run, found: list[Artefact], fresh: Path, progress: Progress) -> list[SpecError]:
